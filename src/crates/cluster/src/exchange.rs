@@ -39,8 +39,8 @@ const LEVEL: i32 = 1;
 pub(crate) enum Event {
     /// The round is complete: the message of each process.
     Round(Vec<Vec<u8>>),
-    /// The line of this number is lost, and no further round will complete.
-    Failed(u64, Error),
+    /// A process is lost, and no further round will complete.
+    Failed(Error),
     /// Timely's threads have ended after all messages were sent and received.
     Ended(std::result::Result<(), String>),
 }
@@ -217,7 +217,7 @@ impl Cluster {
         };
         match heard {
             Some(Event::Round(got)) => self.of_others(got, |bytes| zstd::decode_all(bytes)),
-            Some(Event::Failed(_, error)) => Err(self.lost(error)),
+            Some(Event::Failed(error)) => Err(self.lost(error)),
             Some(Event::Ended(_)) | None => Err(self.lost(failed("the exchange ended"))),
         }
     }
@@ -274,7 +274,7 @@ impl Cluster {
         match self.events.1.recv_timeout(self.silence) {
             Ok(Event::Ended(Ok(()))) => Ok(()),
             Ok(Event::Ended(Err(what))) => Err(failed(what)),
-            Ok(Event::Failed(_, error)) => Err(error),
+            Ok(Event::Failed(error)) => Err(error),
             Ok(Event::Round(_)) | Err(_) => Err(failed("a process did not end")),
         }
     }

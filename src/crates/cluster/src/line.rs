@@ -34,8 +34,6 @@ const WHY_MAX: usize = 1000;
 struct LinkState {
     /// Name of the process at the other end.
     name: String,
-    /// Number that no other line of this process ever had.
-    number: u64,
     socket: TcpStream,
     keys: Keys,
     writing: Mutex<WriteHalf>,
@@ -68,7 +66,7 @@ impl PeerLink {
     /// then sends signs of life as often as the other requires. `silences` are the times after which this end considers
     /// the other lost, and vice versa.
     pub fn new(
-        (name, number): (String, u64),
+        name: String,
         socket: TcpStream,
         keys: Keys,
         silences: (Duration, Duration),
@@ -78,7 +76,6 @@ impl PeerLink {
         set_silence(&socket, silence)?;
         let shared = Arc::new(LinkState {
             name,
-            number,
             socket,
             keys,
             writing: Mutex::new(WriteHalf {
@@ -99,10 +96,6 @@ impl PeerLink {
             .name("there".into())
             .spawn(move || while say_there(&line, every) {})?;
         Ok(PeerLink(shared))
-    }
-
-    pub fn number(&self) -> u64 {
-        self.0.number
     }
 
     pub fn abandon(&self, why: &str) {
@@ -198,7 +191,7 @@ impl LinkState {
         };
         let lost = failed(format!("{} is lost: {why}", self.name));
         // Without a receiver the failure is known already.
-        let _ = self.events.send(Event::Failed(self.number, lost));
+        let _ = self.events.send(Event::Failed(lost));
     }
 
     /// Reports the failure and blocks the thread forever.

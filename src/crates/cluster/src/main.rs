@@ -92,16 +92,6 @@ fn say(what: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Writes to standard output. A reader that closes it early counts as success.
-fn print(bytes: &[u8]) -> Result<Exit> {
-    match io::stdout().write_all(bytes) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::io("standard output", "write")(error))
-        }
-        _ => Ok(Exit::Done),
-    }
-}
-
 fn main() -> ExitCode {
     let ClusterCli::Settle(settle) = ClusterCli::parse();
     let exit = settle.run().unwrap_or_else(|error| {
@@ -239,7 +229,13 @@ impl JointSettleArgs {
             "seconds": seconds,
             "shards": shards.collect::<Vec<_>>(),
         });
-        print(format!("{line}\n").as_bytes())
+        match writeln!(io::stdout(), "{line}") {
+            // A reader that closes it early has what it wants.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(Error::io("standard output", "write")(error))
+            }
+            _ => Ok(Exit::Done),
+        }
     }
 }
 

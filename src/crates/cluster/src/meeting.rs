@@ -78,7 +78,7 @@ pub(crate) fn meet(joining: &Joining, is_stopped: &dyn Fn() -> bool) -> Result<P
         lines: vec![None; processes],
         events: channel(),
     };
-    let gathered = gather(&meeting, &arrived, &mut met, &mut threads, is_stopped);
+    let gathered = gather(&meeting, &arrived, &mut met, is_stopped);
     meeting.is_over.store(true, Ordering::Relaxed);
     if let Err(error) = &gathered {
         let why = reason(error);
@@ -105,32 +105,20 @@ fn begin(
         .map_err(no_thread)
 }
 
-/// Waits until all are connected, and adds the connections to `met`. `threads` are those that look for them.
+/// Waits until all are connected, and adds the connections to `met`.
 fn gather(
-    meeting: &Arc<Meeting>,
+    meeting: &Meeting,
     arrived: &Receiver<Arrival>,
     met: &mut PeerLinks,
-    threads: &mut Vec<thread::JoinHandle<()>>,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<()> {
     let joining = &meeting.joining;
     let mut why = vec!["it did not come".to_owned(); met.lines.len()];
     let others = met.lines.len() - 1;
-    let mut count = 0;
     while met.lines.iter().flatten().count() < others {
         let left = meeting.end.saturating_duration_since(Instant::now());
-        // A process that was connected is lost, and may come again.
-        while let Ok(Event::Failed(number, error)) = met.events.1.try_recv() {
-            let is_it =
-                |line: &Option<PeerLink>| line.as_ref().is_some_and(|it| it.number() == number);
-            if let Some(process) = met.lines.iter().position(is_it) {
-                (joining.tell)(&reason(&error));
-                met.lines[process] = None;
-                why[process] = reason(&error);
-                if process < joining.process {
-                    threads.push(begin(meeting, move |meeting| connect(meeting, process))?);
-                }
-            }
+        if let Ok(Event::Failed(error)) = met.events.1.try_recv() {
+            return Err(error);
         }
         if is_stopped() {
             return Err(failed("it was stopped"));
@@ -140,20 +128,15 @@ fn gather(
             Ok(Arrival::Met(other, socket, keys)) => {
                 let process = usize::from(other.from);
                 let name = joining.name(process);
-                let events = met.events.0.clone();
-                let number = count;
-                count += 1;
-                let of = (name.clone(), number);
-                let silences = (joining.silence, other.silence);
-                let line = PeerLink::new(of, socket, keys, silences, events);
-                let line = line.map_err(|error| failed(format!("{name}: {error}")))?;
-                // The process was restarted.
-                if let Some(before) = met.lines[process].replace(line) {
-                    (joining.tell)(&format!(
-                        "{name} came again: the connection before is closed"
-                    ));
-                    before.abandon("another process came with the same number");
+                if met.lines[process].is_some() {
+                    (joining.tell)(&format!("refused a second {name}"));
+                    continue;
                 }
+                let events = met.events.0.clone();
+                let silences = (joining.silence, other.silence);
+                let line = PeerLink::new(name.clone(), socket, keys, silences, events);
+                let line = line.map_err(|error| failed(format!("{name}: {error}")))?;
+                met.lines[process] = Some(line);
             }
             Ok(Arrival::NotYet(process, reason)) => why[process] = reason,
             Ok(Arrival::Failed(error)) => return Err(error),
@@ -272,9 +255,9 @@ fn answer_one(meeting: &Meeting, socket: TcpStream, from: SocketAddr) {
         Err((Some(process), Refused::Stranger(what))) => {
             format!("it calls itself process {process}, but {what}")
         }
-        Err((None, Refused::Differs(what))) => format!("the process {what}"),
-        Err((Some(process), Refused::Differs(what))) => {
-            format!("{} {what}", joining.name(process.into()))
+        Err((process, Refused::Differs(what))) => {
+            let name = process.map(|process| joining.name(process.into()));
+            format!("{} {what}", name.as_deref().unwrap_or("the process"))
         }
     };
     meeting.name_stranger(from, &stranger);

@@ -66,32 +66,27 @@ pub(crate) struct Greeting {
 
 impl Greeting {
     fn differs(&self, other: &Greeting) -> Option<String> {
-        if other.program != self.program {
-            return Some(format!(
-                "is version {}, and this one {}",
-                other.program, self.program
-            ));
-        }
-        if other.processes != self.processes {
-            return Some(format!(
-                "counts {} processes, and this one {}",
-                other.processes, self.processes
-            ));
-        }
-        if (other.from, other.to) != (self.to, self.from) {
-            return Some(format!(
-                "calls itself process {} and this one process {}: are the files with addresses the same?",
-                other.from, other.to
-            ));
-        }
-        if other.shards != self.shards {
-            return Some(format!(
-                "counts {} shards, and this one {}",
-                other.shards, self.shards
-            ));
-        }
-        let differs = "was started with another --until";
-        (other.digest != self.digest).then(|| differs.into())
+        let (theirs, ours) = (&other.program, &self.program);
+        let version = || format!("is version {theirs}, and this one {ours}");
+        let counts = |what: &str, theirs: u64, ours: u64| {
+            let text = || format!("counts {theirs} {what}, and this one {ours}");
+            (theirs != ours).then(text)
+        };
+        let numbers = || {
+            let Greeting { from, to, .. } = other;
+            format!(
+                "calls itself process {from} and this one process {to}: are the files with addresses the same?"
+            )
+        };
+        (theirs != ours)
+            .then(version)
+            .or_else(|| counts("processes", other.processes.into(), self.processes.into()))
+            .or_else(|| ((other.from, other.to) != (self.to, self.from)).then(numbers))
+            .or_else(|| counts("shards", other.shards, self.shards))
+            .or_else(|| {
+                let differs = "was started with another --until";
+                (other.digest != self.digest).then(|| differs.into())
+            })
     }
 }
 
