@@ -185,7 +185,6 @@ impl ListSource<'_> {
         crawl: Option<&CrawlState>,
         rereads: bool,
     ) -> Result<Vec<Candidate>> {
-        let before = self.refetch_before();
         let by_cash = self.options.strategy.spec().by_cash;
         let mut all = Looks::default();
         if !by_cash {
@@ -194,46 +193,30 @@ impl ListSource<'_> {
             }
         }
         let usual = all.usual_rate();
-        let score = |page: &SnapshotPage| {
-            let is_open = crawl.is_some_and(|crawl| crawl.is_open(page.page.0 as u32));
-            if !is_open && !(rereads && self.may_refetch(page, before)) {
-                None
-            } else if by_cash {
-                Some(page.claim())
-            } else {
-                Some(refresh::gain_now(
-                    page.importance,
-                    &page.fetches,
-                    self.now,
-                    usual,
-                ))
+        // The time before which a page must have been fetched to be read again, if the options set an age.
+        let before = self.options.older_than.and_then(|seconds| {
+            let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+            Some(self.now?.saturating_sub(seconds))
+        });
+        let is_open = |page| crawl.is_some_and(|crawl| crawl.is_open(page));
+        let is_read = |page| crawl.is_none_or(|crawl| crawl.is_read(page));
+        self.select(count, limits, is_read, |most| {
+            let mut best = BestItems::new(most);
+            for page in self.snapshot.pages() {
+                let page = page?;
+                let number = page.page.0 as u32;
+                if is_open(number) || rereads && is_read(number) && self.may_refetch(&page, before)
+                {
+                    let score = if by_cash {
+                        page.claim()
+                    } else {
+                        refresh::gain_now(page.importance, &page.fetches, self.now, usual)
+                    };
+                    best.add(ScoredPage::new(number, score), ScoredPage::best_first);
+                }
             }
-        };
-        let is_fetched = |page| crawl.is_none_or(|crawl| crawl.is_read(page));
-        self.select(count, limits, is_fetched, |most| self.best(most, score))
-    }
-
-    /// Returns the best `most` pages of the snapshot that have a score.
-    fn best(
-        &self,
-        most: usize,
-        score: impl Fn(&SnapshotPage) -> Option<f64>,
-    ) -> Result<Vec<ScoredPage>> {
-        let mut best = BestItems::new(most);
-        for page in self.snapshot.pages() {
-            let page = page?;
-            if let Some(score) = score(&page) {
-                let of = ScoredPage::new(page.page.0 as u32, score);
-                best.add(of, ScoredPage::best_first);
-            }
-        }
-        Ok(best.finish(ScoredPage::best_first))
-    }
-
-    /// Returns the time before which a page must have been fetched to be read again, if the options set an age.
-    fn refetch_before(&self) -> Option<Time> {
-        let seconds = i64::try_from(self.options.older_than?).unwrap_or(i64::MAX);
-        Some(self.now?.saturating_sub(seconds))
+            Ok(best.finish(ScoredPage::best_first))
+        })
     }
 
     /// Returns whether a page was read and may be read again: it is not gone, and was last fetched before `before`.
