@@ -6,7 +6,7 @@ use anyhow::bail;
 use cashrank_base::rules::Scope;
 use cashrank_graph::engine::{PageId, checked_damping, ranks};
 use cashrank_graph::rows::Rows as _;
-use cashrank_steer::answers::{NameSet, names_of};
+use cashrank_steer::answers::each_listed;
 use cashrank_steer::local::{
     LocalEstimate, LocalGraph, LocalOptions, Matrix, Policy, estimate, search_bytes,
 };
@@ -90,7 +90,6 @@ pub struct LocalArgs {
 
 impl LocalArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
-        let domain = Domain::new(&self.domain, self.memory.budget(1)?)?;
         checked_damping(self.damping)?;
         if self.force && self.output.is_none() && self.ranks.is_none() {
             bail!("--force is for files: name one with -o or --ranks");
@@ -100,7 +99,7 @@ impl LocalArgs {
         let to = self.to.unwrap_or(Taker::Plain);
         list.must_show(to.name(), to.is_text())?;
         let snapshot = Snapshot::latest(&RealDisk, &self.store)?;
-        let members = domain.pages(&snapshot)?;
+        let members = DomainPages::of(&self.domain, &snapshot)?;
         let options = LocalOptions {
             policy: self.select.unwrap_or(Policy::Share),
             extrapolates: self.estimate,
@@ -217,53 +216,6 @@ fn pages(text: &str) -> Result<u64, String> {
     }
 }
 
-struct Domain {
-    scope: Scope,
-    listed: NameSet,
-}
-
-impl Domain {
-    /// Parses the rules of `--domain`; the lists that they name take at most `memory` bytes.
-    fn new(rules: &[String], memory: Option<u64>) -> anyhow::Result<Domain> {
-        let mut domain = Domain {
-            scope: Scope::default(),
-            listed: NameSet::new(memory),
-        };
-        for rule in rules {
-            match rule.strip_prefix("file:") {
-                None => domain.scope.add(rule.parse()?),
-                Some(path) => {
-                    let files = [PathBuf::from(path)];
-                    let (skipped, opaque) = names_of(lines(&files), &mut domain.listed)?;
-                    report_lines("--domain", skipped);
-                    if opaque > 0 {
-                        say!(
-                            "--domain: {opaque} without http:// or https:// count as names of nodes"
-                        );
-                    }
-                    if domain.listed.is_empty() {
-                        bail!("--domain {rule}: the file names no page");
-                    }
-                }
-            }
-        }
-        Ok(domain)
-    }
-
-    fn pages(&self, snapshot: &Snapshot) -> cashrank::Result<DomainPages> {
-        let mut found = DomainPages::default();
-        for (page, name) in (0..).zip(snapshot.names()) {
-            let name = name?;
-            let ruled = !self.scope.is_all() && self.scope.has(name.as_bytes());
-            if ruled || self.listed.has(name.as_bytes()) {
-                found.pages.push(page);
-                found.name_bytes += name.len() as u64;
-            }
-        }
-        Ok(found)
-    }
-}
-
 /// Maximum memory per page of the domain, without its name, in bytes: its number and its estimate.
 const MEMBER_BYTES: u64 = 256;
 /// Maximum memory per listed page, including its name, in bytes.
@@ -274,6 +226,44 @@ struct DomainPages {
     /// Page numbers, ascending.
     pages: Vec<u32>,
     name_bytes: u64,
+}
+
+impl DomainPages {
+    /// Finds the pages of a store by the rules of `--domain`.
+    fn of(rules: &[String], snapshot: &Snapshot) -> anyhow::Result<DomainPages> {
+        let (mut scope, mut found) = (Scope::default(), DomainPages::default());
+        for rule in rules {
+            let Some(path) = rule.strip_prefix("file:") else {
+                scope.add(rule.parse()?);
+                continue;
+            };
+            let (files, mut is_empty) = ([PathBuf::from(path)], true);
+            let skipped = each_listed(lines(&files), Some(snapshot), |listed| {
+                is_empty = false;
+                for (line, page) in listed {
+                    if let Some(page) = page {
+                        found.pages.push(page.0 as u32);
+                        found.name_bytes += line.name.len() as u64;
+                    }
+                }
+                Ok(())
+            })?;
+            report_lines("--domain", skipped);
+            anyhow::ensure!(!is_empty, "--domain {rule}: the file names no page");
+        }
+        if !scope.is_all() {
+            for (page, name) in (0..).zip(snapshot.names()) {
+                let name = name?;
+                if scope.has(name.as_bytes()) {
+                    found.pages.push(page);
+                    found.name_bytes += name.len() as u64;
+                }
+            }
+        }
+        found.pages.sort_unstable();
+        found.pages.dedup();
+        Ok(found)
+    }
 }
 
 /// Returns the graph of the domain and the pages outside it, and its pages whose failed fetch can be retried.

@@ -294,7 +294,7 @@ fn lists_skip_what_is_no_url_and_say_so() {
         .says(&[skipped, "none of the seeds is known"]);
     lab.file("pages", "# mine\nhttp://a.example/b\t1\nexample.net\n");
     lab.run("local --store s --domain file:pages -n 1")
-        .says(&["--domain: 1 line skipped: comments (1)", "--domain: 1"]);
+        .says(&["--domain: 2 lines skipped: comments (1), no http:// or https:// (1)"]);
     // In a graph of names, these are pages and nothing else is.
     lab.file("edges", "a b\na #c\n");
     lab.run("ingest edges --format edges --store g").exits(0);

@@ -129,31 +129,6 @@ fn each_line<P: Copy>(
     }
 }
 
-/// Reads the lines of a list as names, without a store: URLs in canonical form, other lines unchanged. Returns the
-/// counts of skipped lines (comments), and the number of lines that are not URLs.
-pub fn names_of(
-    lines: impl IntoIterator<Item = Result<Vec<u8>>>,
-    names: &mut NameSet,
-) -> Result<(SkippedLines, u64)> {
-    let (mut skipped, mut opaque) = (SkippedLines::default(), 0);
-    for line in lines {
-        let line = line?;
-        match parts(&line).map(|(text, _)| text) {
-            None => (),
-            Some([b'#', ..]) => skipped.comments += 1,
-            Some(text) => {
-                let line = ListLine::of(text, 0);
-                opaque += u64::from(line.why.is_some());
-                names.add(&line.name)?;
-                if let Some(typed) = line.typed {
-                    names.add(&typed)?;
-                }
-            }
-        }
-    }
-    Ok((skipped, opaque))
-}
-
 /// Returns the pages at which readers start, from a list of URLs; [`Seeds::Found`] if there is no list.
 pub fn seeds_of(
     snapshot: &Snapshot,

@@ -13,11 +13,11 @@ mod shards;
 mod store;
 
 pub use crate::metrics::moved::Mover;
-pub use crate::rules::list::{NameSet, SkippedLines};
+pub use crate::rules::list::SkippedLines;
 pub use coverage::{Covered, CoveredHost, SeedCoverage, Seeds};
 pub use history::{History, HistoryOptions, Moment, history};
 pub use links::{Ends, LinkList, LinkSweep, LinkTarget};
-pub use list::{LookedUp, look_up, names_of, seeds_of};
+pub use list::{LookedUp, each_listed, look_up, seeds_of};
 pub use movers::{SnapshotMovers, movers};
 pub use next::{NEXT, SkippedOf};
 pub use page::{RankingOf, Top, ranks_of};

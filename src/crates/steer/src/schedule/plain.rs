@@ -59,8 +59,6 @@ pub(super) const GREEDY: StrategySpec = StrategySpec {
 /// moved, and read once. beta is 0.1 by default. The paper's K, 250,000, is a 72nd of its 18 M pages; the default
 /// follows the crawl likewise ([`Choice::k_of`]). `cashrank-lab` has the other learning rates that the paper
 /// compares.
-///
-/// The plain logarithmic distance is a measure of pages (`rank/measures/distances.rs`).
 pub(super) const FICA: StrategySpec = StrategySpec {
     name: "fica",
     about: "least distance of FICA, which forgets where it came from",
