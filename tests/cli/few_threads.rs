@@ -156,7 +156,7 @@ fn a_service_starts_with_all_its_threads_or_not_at_all() {
     // More requests than may wait, so that none keeps its place.
     for _ in 0..40 {
         assert_eq!(ask(address, "/top?n=50"), top);
-        ask(address, "/hosts?n=5");
+        ask(address, "/failures?n=5");
         let (status, why) = list();
         let why = String::from_utf8(why).unwrap();
         assert!(status == 503 && why.contains("ulimit -u"), "{why}");

@@ -134,14 +134,7 @@ fn a_store_at_rest_is_told_as_the_commands_tell_it() {
         .exits(0)
         .json();
     assert_eq!(ask(address, "/top?level=host&n=1000"), ranked);
-    let hosts = ask(address, "/hosts?n=1000");
-    let sum = hosts["hosts"].as_array().unwrap().iter();
-    for (host, site) in sum.clone().zip(ranked["top"].as_array().unwrap()) {
-        assert_eq!(
-            (&host["host"], &host["pages"], &host["importance"]),
-            (&site["url"], &site["pages"], &site["importance"])
-        );
-    }
+    let sum = ranked["top"].as_array().unwrap().iter();
     let sum: f64 = sum.map(|host| host["importance"].as_f64().unwrap()).sum();
     assert!(
         (sum - 1.0).abs() < 1e-9,
@@ -196,7 +189,7 @@ fn rankings_are_told_as_the_commands_tell_them() {
         "/top?level=nation",
         "/top?measure=fame",
         "/top?level=host&scope=host%3Aa",
-        "/hosts?level=domain",
+        "/coverage?level=domain",
     ] {
         assert_eq!(get(address, wrong).0, 400, "{wrong}");
     }
@@ -204,7 +197,7 @@ fn rankings_are_told_as_the_commands_tell_them() {
     await_that("it ends", || serving.child.try_wait().unwrap().is_some());
 }
 
-/// Nodes have no hosts: the list is empty, and pages are ranked.
+/// Nodes have no hosts: a ranking of them is refused, and pages are ranked.
 #[test]
 fn names_of_nodes_have_no_hosts() {
     let lab = Lab::on_disk();
@@ -213,7 +206,6 @@ fn names_of_nodes_have_no_hosts() {
         .exits(0);
     let mut serving = lab.start("serve --store s --listen 127.0.0.1:0");
     let address = address(&mut serving);
-    assert_eq!(ask(address, "/hosts")["hosts"], json!([]));
     assert_eq!(ask(address, "/top")["top"].as_array().unwrap().len(), 2);
     let (status, body) = get(address, "/top?level=host");
     assert_eq!(status, 400);

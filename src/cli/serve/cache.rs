@@ -433,10 +433,11 @@ mod tests {
         publish(&dir, &["http://a/", "http://b/"]);
         let current = Arc::new(Current::new(dir.clone()));
         let cache = AnswerCache::new(current.clone());
-        let hosts = || cache.rows(Subject::Hosts).unwrap();
+        let all = || Subject::Top(RankingName::default(), Selection::default());
+        let pages = || cache.rows(all()).unwrap();
         let count = |n: usize| {
-            let json: serde_json::Value = serde_json::from_slice(&hosts()(n).unwrap()).unwrap();
-            json["hosts"].as_array().map(Vec::len)
+            let json: serde_json::Value = serde_json::from_slice(&pages()(n).unwrap()).unwrap();
+            json["top"].as_array().map(Vec::len)
         };
         assert_eq!([1, 2, 9].map(count), [1, 2, 2].map(Some));
         let top = |name: &RankingName, scope: &str| {

@@ -10,13 +10,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use cashrank::Error;
 use cashrank_base::threads::lock;
 use cashrank_graph::metrics::moved::MoveOptions;
-use cashrank_graph::sites::Level;
 use cashrank_serve::{Problem, Result};
 use cashrank_steer::answers::{
-    Covered, CoveredHost, HistoryOptions, Host, LinkList, SeedCoverage, Seeds, SnapshotMovers,
-    Subject, Top, history, ranks_of,
+    Covered, CoveredHost, HistoryOptions, LinkList, SeedCoverage, Seeds, SnapshotMovers, Subject,
+    Top, history, ranks_of,
 };
-use cashrank_store::snapshot::{self, Info, LevelRanking, RankingName, Selection, Snapshot};
+use cashrank_store::snapshot::{self, Info, LevelRanking, RankingName, Snapshot};
 use cashrank_store::store::RealDisk;
 use once_cell::sync::OnceCell;
 use serde::Serialize;
@@ -147,10 +146,6 @@ impl OpenSnapshot {
                 let movers = self.movers(*certain_only, n)?;
                 Arc::new(move |n| json(&movers.first(n)))
             }
-            Subject::Hosts => {
-                let hosts = self.hosts(n)?;
-                Arc::new(move |n| json(&serde_json::json!({ "hosts": first(&hosts, n) })))
-            }
             Subject::Coverage => {
                 let (covered, hosts) = self.coverage(n)?;
                 let history = self.covered.clone();
@@ -247,20 +242,6 @@ impl OpenSnapshot {
     fn open(&self, name: &RankingName) -> cashrank::Result<LevelRanking> {
         let snapshot = Snapshot::open(&RealDisk, self.snapshot().path())?;
         LevelRanking::open(&RealDisk, snapshot, name, Some(SITES_BYTES))
-    }
-
-    /// Returns the most important hosts, best first; none if names are opaque.
-    fn hosts(&self, n: usize) -> Result<Vec<Host>> {
-        let name = RankingName {
-            level: Level::Host,
-            ..RankingName::default()
-        };
-        let ranking = match self.open(&name) {
-            Err(Error::Unsupported(_)) => return Ok(Vec::new()),
-            opened => opened.map_err(problem)?,
-        };
-        let best = ranking.top(n, &Selection::default()).map_err(problem)?;
-        Ok(best.into_iter().map(Host::from).collect())
     }
 
     fn coverage(&self, n: usize) -> Result<(Covered, Vec<CoveredHost>)> {

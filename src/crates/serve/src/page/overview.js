@@ -103,9 +103,9 @@ async function ranking() {
     return shown;
   });
   await tell("hosts", async () => {
-    const { hosts } = await get("hosts?n=15");
-    return hosts.length ? table([["importance", "n"], ["pages", "n"], ["host", "url"]],
-      hosts.map(host => [short(host.importance), count(host.pages), site(host.host)])) : none("No hosts.");
+    const { top } = await get("top?level=host&n=15");
+    return table([["importance", "n"], ["pages", "n"], ["host", "url"]],
+      top.map(host => [short(host.importance), count(host.pages), site(host.url)]));
   });
   await tell("failing", async () => {
     const found = await get("failures?n=10");

@@ -21,7 +21,7 @@ pub use list::{LookedUp, each_listed, look_up, seeds_of};
 pub use movers::{SnapshotMovers, movers};
 pub use next::{NEXT, SkippedOf};
 pub use page::{RankingOf, Top, ranks_of};
-pub use question::{Host, LISTING_MAX, Parameter, Question, Subject, Takes};
+pub use question::{LISTING_MAX, Parameter, Question, Subject, Takes};
 pub use settle::Resettling;
 pub use shards::Rankings;
 pub use store::Store;

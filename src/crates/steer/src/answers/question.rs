@@ -3,9 +3,6 @@
 
 use std::str::FromStr;
 
-use serde::Serialize;
-
-use crate::model::{Page, PageState};
 use crate::rank::measures::measure;
 use crate::rules::Scope;
 use crate::snapshot::{self, RankingName, SearchOptions, Selection};
@@ -34,7 +31,6 @@ pub enum Subject {
     Top(RankingName, Selection),
     /// Largest moves since the previous snapshot; only the certain ones if the flag is set.
     Movers(bool),
-    Hosts,
     /// Share of what readers see that was crawled, and the hosts with the most unread.
     Coverage,
     /// Pages that could not be fetched, and their hosts.
@@ -213,8 +209,8 @@ fn count(text: &str, most: usize) -> Result<usize, String> {
 }
 
 impl Question {
-    pub const NAMES: [&str; 8] = [
-        "top", "movers", "hosts", "coverage", "rank", "links", "search", "failures",
+    pub const NAMES: [&str; 7] = [
+        "top", "movers", "coverage", "rank", "links", "search", "failures",
     ];
 
     pub fn of(name: &str, given: &[(String, String)]) -> Result<Question> {
@@ -264,7 +260,6 @@ impl Question {
                 },
             ),
             "movers" => Subject::Movers(asked.certain_only),
-            "hosts" => Subject::Hosts,
             "coverage" => Subject::Coverage,
             "failures" => Subject::Failures,
             "rank" => Subject::Rank(asked.urls, asked.ranking, asked.history),
@@ -281,36 +276,6 @@ impl Question {
             _ => return Err(Error::Usage(format!("{name}: unknown question"))),
         };
         Ok(Question { n, subject })
-    }
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Host {
-    pub host: String,
-    /// 1 + the number of hosts of strictly greater importance.
-    pub rank: u64,
-    /// Number of its known pages.
-    pub pages: u64,
-    /// Sum of the importance of its pages.
-    pub importance: f64,
-    /// Its most important page that is not gone, unless all are.
-    pub best: Option<String>,
-    /// State of that page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub best_state: Option<PageState>,
-}
-
-impl From<Page<'static>> for Host {
-    fn from(row: Page<'static>) -> Host {
-        let site = row.site.unwrap_or_default();
-        Host {
-            host: row.url.into_owned(),
-            rank: row.rank,
-            pages: site.pages,
-            importance: row.importance,
-            best: site.best,
-            best_state: site.best_state,
-        }
     }
 }
 
@@ -362,8 +327,8 @@ mod tests {
             )
         );
         assert_eq!(
-            asked("hosts", &[("n", "1000")]).unwrap(),
-            listing(1_000, Subject::Hosts)
+            asked("coverage", &[("n", "1000")]).unwrap(),
+            listing(1_000, Subject::Coverage)
         );
         let both = vec!["a".to_owned(), "b".to_owned()];
         assert_eq!(
@@ -420,7 +385,7 @@ mod tests {
                 &[("level", "host"), ("scope", "host:a")],
                 "leave it or level out",
             ),
-            ("hosts", &[("level", "host")], "use one of n"),
+            ("coverage", &[("level", "host")], "use one of n"),
             ("links", &[("url", "a"), ("url", "b")], "more than once"),
             ("links", &[], "which page"),
             ("links", &[("url", "a"), ("within", "1")], "give `in`"),
