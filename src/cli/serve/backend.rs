@@ -10,12 +10,12 @@ use cashrank_base::threads::lock;
 use cashrank_crawl::decode::Reason;
 use cashrank_graph::engine::Counters;
 use cashrank_serve::{Backend, NextList, NextQuery, Problem, Result};
-use cashrank_steer::answers::{Question, Subject, canonical};
+use cashrank_steer::answers::{Question, canonical};
 use cashrank_store::snapshot::{self, Info, SnapshotColumns};
 use cashrank_store::store::{RealDisk, is_busy};
 use serde::Serialize;
 
-use super::cache::AnswerCache;
+use super::cache::{AnswerCache, is_cached};
 use super::current::Current;
 use super::status::{CoverageStatus, LiveIngest, ServiceStatus, SnapshotStatus};
 use crate::cli::common::{say, time, written_at};
@@ -150,13 +150,11 @@ impl Backend for StoreBackend {
 
     fn answer(&self, question: &str, parameters: &[(String, String)]) -> Result<Vec<u8>> {
         let Question { n, subject } = Question::of(question, parameters).map_err(problem)?;
-        let rows = match subject {
-            Subject::Rank(..) | Subject::Links(..) | Subject::Search(_) => {
-                self.current.get()?.answer(&subject, n)?
-            }
-            _ => self.cache.rows(subject)?,
-        };
-        rows(n)
+        if is_cached(&subject) {
+            self.cache.rows(subject)?(n)
+        } else {
+            self.current.get()?.answer(&subject, n)?(n)
+        }
     }
 
     fn next(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>> {
