@@ -1,14 +1,12 @@
 //! Answers of the service, from a store's published snapshots and the counters of a running ingest.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use cashrank::Error;
 use cashrank_base::model::name_settings;
 use cashrank_base::threads::lock;
-use cashrank_crawl::decode::Reason;
-use cashrank_graph::engine::Counters;
 use cashrank_serve::{Backend, NextList, NextQuery, Problem, Result};
 use cashrank_steer::answers::{Question, canonical};
 use cashrank_store::snapshot::{self, Info, SnapshotColumns};
@@ -16,9 +14,10 @@ use cashrank_store::store::{RealDisk, is_busy};
 use serde::Serialize;
 
 use super::cache::{AnswerCache, is_cached};
-use super::current::Current;
-use super::status::{CoverageStatus, LiveIngest, ServiceStatus, SnapshotStatus};
+use super::current::{Current, OpenSnapshot};
+use super::status::{LiveIngest, StoreState};
 use crate::cli::common::{say, time, written_at};
+use crate::cli::json::object;
 use crate::cli::stat::disk_bytes;
 
 /// Maximum number of snapshots whose counts `/status` lists.
@@ -28,7 +27,8 @@ pub struct StoreBackend {
     store: PathBuf,
     live: Option<Arc<LiveIngest>>,
     current: Arc<Current>,
-    infos: Mutex<HashMap<String, SnapshotStatus>>,
+    /// Snapshots of `/status`, with the times at which they were written.
+    infos: Mutex<HashMap<String, (Info, Option<String>)>>,
     cache: AnswerCache,
 }
 
@@ -44,78 +44,61 @@ impl StoreBackend {
         }
     }
 
-    /// Returns summaries of the newest snapshots, oldest first.
-    fn history(&self) -> Result<Vec<SnapshotStatus>> {
+    /// Returns the counts of the newest snapshots, oldest first.
+    fn history(&self) -> Result<Vec<impl Serialize + use<>>> {
         let names = snapshot::names(&RealDisk, &self.store).map_err(problem)?;
         let newest = &names[names.len().saturating_sub(HISTORY)..];
-        let snapshots = self.store.join("snapshots");
         let mut infos = lock(&self.infos);
         infos.retain(|name, _| newest.contains(name));
-        for name in newest.iter() {
+        let mut history = Vec::new();
+        for name in newest {
+            let path = self.store.join("snapshots").join(name);
             // A snapshot may have been removed since it was listed.
             if !infos.contains_key(name)
-                && let Ok(columns) = SnapshotColumns::of(&RealDisk, &snapshots.join(name))
+                && let Ok(columns) = SnapshotColumns::of(&RealDisk, &path)
             {
-                let made = written_at(&snapshots.join(name));
-                let status = SnapshotStatus::of(name, columns.info(), made);
-                infos.insert(name.clone(), status);
+                infos.insert(name.clone(), (columns.info().clone(), written_at(&path)));
             }
+            history.extend(infos.get(name).map(|(info, made)| {
+                object! {
+                    "snapshot": name.clone(),
+                    "made": made.clone(),
+                    "records": info.counters.records,
+                    "pages": info.pages,
+                    "visited": info.counters.visited,
+                    "bound_l1": info.bound_l1(),
+                }
+            }));
         }
-        let known = newest.iter().filter_map(|name| infos.get(name));
-        Ok(known.cloned().collect())
+        Ok(history)
     }
 
-    fn service_status(&self) -> Result<ServiceStatus> {
-        let now = self.live.as_ref().and_then(|live| live.now());
+    fn state(&self) -> Result<(StoreState, Option<Arc<OpenSnapshot>>)> {
         let held = match self.current.get() {
             Ok(held) => Some(held),
             // The status must also report a new store, and an ingest that has not published anything yet.
             Err(Problem::Later(_)) => None,
             Err(problem) => return Err(problem),
         };
+        let reading = self.live.as_ref().and_then(|live| live.now());
         let info = held.as_ref().map(|held| held.info());
-        let (counters, pages) = match (&now, info) {
-            (Some(now), _) => (now.counters.clone(), now.pages),
-            (None, Some(info)) => (info.counters.clone(), info.pages),
-            (None, None) => (Counters::default(), 0),
-        };
-        let skipped = Reason::ALL.iter().zip(counters.skipped);
-        let skipped = skipped.filter(|(_, count)| *count > 0);
-        let written = held.as_ref().and_then(|held| held.written());
-        Ok(ServiceStatus {
-            version: env!("CARGO_PKG_VERSION"),
-            store: self.store.display().to_string(),
-            snapshot: held.as_ref().map(|held| held.name().to_owned()),
-            snapshot_time: written,
-            snapshot_age_seconds: written.and_then(|at| Some(at.elapsed().ok()?.as_secs())),
-            records: counters.records,
-            links: counters.links,
+        let of_info = || info.map(|info| (info.counters.clone(), info.pages));
+        let counts = reading
+            .as_ref()
+            .map(|now| (now.counters.clone(), now.pages));
+        let (counters, pages) = counts.or_else(of_info).unwrap_or_default();
+        let state = StoreState {
+            counters,
             pages,
-            visited: counters.visited,
-            frontier: pages.saturating_sub(counters.visited),
-            gone: counters.gone,
-            unchanged: counters.unchanged,
-            failed: counters.failed,
-            skipped: skipped
-                .map(|(reason, count)| (reason.name(), count))
-                .collect(),
+            reading,
             bound_l1: info.and_then(Info::bound_l1),
             turnovers: info.map_or(0.0, |info| info.turnovers),
-            last_fetch: info.and_then(|info| info.time).map(|at| time(Some(at))),
-            last_fetch_seconds: info.and_then(|info| info.time),
+            published: held.as_ref().and_then(|held| held.written()),
+            last_fetch: info.and_then(|info| info.time),
             disk_bytes: disk_bytes(&self.store).ok(),
-            ingesting: is_busy(&RealDisk, &self.store),
-            coverage: self.current.covered().last().map(|of| CoverageStatus {
-                records: of.records,
-                at_least: of.at_least,
-                at_most: of.at_most,
-            }),
-            reading: now,
-            history: match held {
-                Some(_) => self.history()?,
-                None => Vec::new(),
-            },
-        })
+            is_busy: is_busy(&RealDisk, &self.store),
+        };
+        Ok((state, held))
     }
 }
 
@@ -137,11 +120,41 @@ pub fn json(answer: &impl Serialize) -> Result<Vec<u8>> {
 
 impl Backend for StoreBackend {
     fn status(&self) -> Result<Vec<u8>> {
-        json(&self.service_status()?)
+        let (state, held) = self.state()?;
+        let counters = &state.counters;
+        let skipped: BTreeMap<&str, u64> = state.skipped().collect();
+        let coverage = self.current.covered().last().map(|of| {
+            object! { "records": of.records, "at_least": of.at_least, "at_most": of.at_most }
+        });
+        json(&object! {
+            "version": env!("CARGO_PKG_VERSION"),
+            "store": self.store.display().to_string(),
+            "snapshot": held.as_ref().map(|held| held.name()),
+            "snapshot_age_seconds": state.age().map(|age| age.as_secs()),
+            "records": counters.records,
+            "links": counters.links,
+            "pages": state.pages,
+            "visited": counters.visited,
+            "frontier": state.frontier(),
+            "gone": counters.gone,
+            "unchanged": counters.unchanged,
+            "failed": counters.failed,
+            "skipped": skipped,
+            "bound_l1": state.bound_l1,
+            "turnovers": state.turnovers,
+            "last_fetch": state.last_fetch.map(|at| time(Some(at))),
+            "disk_bytes": state.disk_bytes,
+            // True while any process writes to the store.
+            "ingesting": state.is_busy,
+            // Share of what readers see that was crawled, as last computed.
+            "coverage": coverage,
+            "reading": &state.reading,
+            "history": if held.is_some() { self.history()? } else { Vec::new() },
+        })
     }
 
     fn metrics(&self) -> Result<String> {
-        Ok(self.service_status()?.metrics())
+        Ok(self.state()?.0.metrics())
     }
 
     fn questions(&self) -> &'static [&'static str] {
@@ -149,11 +162,11 @@ impl Backend for StoreBackend {
     }
 
     fn answer(&self, question: &str, parameters: &[(String, String)]) -> Result<Vec<u8>> {
-        let Question { n, subject } = Question::of(question, parameters).map_err(problem)?;
-        if is_cached(&subject) {
-            self.cache.rows(subject)?(n)
+        let question = Question::of(question, parameters).map_err(problem)?;
+        if is_cached(&question.subject) {
+            self.cache.answer(question)
         } else {
-            self.current.get()?.answer(&subject, n)?(n)
+            self.current.get()?.answer(&question)
         }
     }
 

@@ -6,8 +6,7 @@
 //! after it, so that it uses at most a quarter of a processor however fast snapshots come. An answer that was not
 //! requested lately is computed by the next request for it.
 //!
-//! An answer has as many rows as anyone may request, of which each request gets the first ones, and holds no file of
-//! its snapshot open. Each list is made from its snapshot alone: its rows, and the ranking that it has ([`next_of`]).
+//! Each list is made from its snapshot alone: its rows, and the ranking that it has ([`next_of`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -16,16 +15,18 @@ use std::time::{Duration, Instant};
 use cashrank_base::threads::lock;
 use cashrank_graph::sites::Level;
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, thread_time};
-use cashrank_steer::answers::{LISTING_MAX, Subject};
+use cashrank_steer::answers::{Question, Subject};
 use cashrank_steer::schedule::{Candidate, NextOptions, PageSelection, next_of};
 use cashrank_store::snapshot::RankingName;
 
 use super::super::common::check_list;
 use super::backend::problem;
-use super::current::{AnswerRows, Current, OpenSnapshot};
+use super::current::{Current, OpenSnapshot};
 
 /// Maximum number of cached lists; the least recently requested one is evicted.
 const LISTS: usize = 4;
+/// Maximum number of other cached answers, each of at most a thousand rows; the least recently requested one is evicted.
+const ANSWERS: usize = 64;
 /// Time for which an answer is refreshed after its last request.
 const LIVELY: Duration = Duration::from_secs(60);
 /// Interval at which a newer snapshot is looked for.
@@ -61,13 +62,13 @@ struct Kept {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CachedRequest {
     List(NextQuery),
-    Rows(Subject),
+    Question(Question),
 }
 
 #[derive(Clone)]
 enum CachedValue {
     List(Arc<NextList>),
-    Rows(AnswerRows),
+    Json(Vec<u8>),
 }
 
 struct CachedAnswer {
@@ -101,26 +102,26 @@ impl AnswerCache {
         }))
     }
 
-    /// Answers from the newest snapshot with an answer; if the subject was not requested lately, from the current one.
-    pub fn rows(&self, subject: Subject) -> Result<AnswerRows> {
+    /// Answers as JSON, from the newest snapshot with an answer; if that was not requested lately, from the current one.
+    pub fn answer(&self, question: Question) -> Result<Vec<u8>> {
         let newest = self.0.current.get()?;
-        let request = CachedRequest::Rows(subject.clone());
         let mut kept = lock(&self.0.kept);
         // If no thread refreshes answers, the caller computes the newest.
         let is_refreshed = self.0.start(&mut kept).is_ok();
+        let request = CachedRequest::Question(question.clone());
         let known = kept.answers.iter_mut().find(|of| of.request == request);
         if let Some(answer) = known {
             let is_new = answer.version == newest.version() || is_refreshed && answer.is_lively();
             answer.asked = Instant::now();
-            if let (true, Some(Ok(CachedValue::Rows(rows)))) = (is_new, &answer.value) {
-                return Ok(rows.clone());
+            if let (true, Some(Ok(CachedValue::Json(json)))) = (is_new, &answer.value) {
+                return Ok(json.clone());
             }
         }
         drop(kept);
-        let rows = newest.answer(&subject, LISTING_MAX)?;
-        let made = Ok(CachedValue::Rows(rows.clone()));
+        let json = newest.answer(&question)?;
+        let made = Ok(CachedValue::Json(json.clone()));
         lock(&self.0.kept).keep(&newest, request, made);
-        Ok(rows)
+        Ok(json)
     }
 
     /// Returns the newest list for a query, perhaps a longer one; `None` if the first one is still being made.
@@ -137,7 +138,7 @@ impl AnswerCache {
                 _ => Ok(None),
             };
         } else {
-            kept.make_room()?;
+            kept.make_room(true)?;
             kept.answers.push(CachedAnswer {
                 request: CachedRequest::List(query.clone()),
                 asked: Instant::now(),
@@ -164,6 +165,12 @@ fn options_of(query: &NextQuery) -> Result<NextOptions> {
     Ok(options)
 }
 
+impl CachedRequest {
+    fn is_list(&self) -> bool {
+        matches!(self, CachedRequest::List(_))
+    }
+}
+
 impl CachedAnswer {
     /// Returns whether the answer is refreshed for each new snapshot.
     fn is_lively(&self) -> bool {
@@ -186,14 +193,14 @@ impl Kept {
         Ok(lists.max_by_key(|answer| answer.value.is_some()))
     }
 
-    /// Makes room for a list: the least recently requested one is evicted, unless all are in progress.
-    fn make_room(&mut self) -> Result<()> {
-        let lists = self.answers.iter().enumerate();
-        let lists = lists.filter(|(_, of)| matches!(of.request, CachedRequest::List(_)));
-        if lists.clone().count() < LISTS {
+    /// Evicts the least recently requested list, or other answer, if there are too many; fails if all are in progress.
+    fn make_room(&mut self, is_list: bool) -> Result<()> {
+        let alike = self.answers.iter().enumerate();
+        let alike = alike.filter(|(_, answer)| answer.request.is_list() == is_list);
+        if alike.clone().count() < if is_list { LISTS } else { ANSWERS } {
             return Ok(());
         }
-        let made = lists.filter(|(_, answer)| answer.value.is_some());
+        let made = alike.filter(|(_, answer)| answer.value.is_some());
         let oldest = made.min_by_key(|(_, answer)| answer.asked);
         let busy = || {
             Problem::Later(format!(
@@ -227,10 +234,15 @@ impl Kept {
     /// Keeps a new answer. A question that cannot be answered is forgotten, so that its next request gets the error, and
     /// a list that was evicted meanwhile stays so.
     fn keep(&mut self, held: &OpenSnapshot, request: CachedRequest, made: Result<CachedValue>) {
-        let is_list = matches!(request, CachedRequest::List(_));
+        let is_list = request.is_list();
         let known = self.answers.iter().position(|of| of.request == request);
         let asked = known.map(|known| self.answers.remove(known).asked);
-        if (is_list && asked.is_some()) || (!is_list && made.is_ok()) {
+        let is_kept = if is_list {
+            asked.is_some()
+        } else {
+            made.is_ok()
+        };
+        if is_kept && self.make_room(is_list).is_ok() {
             self.answers.push(CachedAnswer {
                 request,
                 asked: asked.unwrap_or_else(Instant::now),
@@ -308,8 +320,8 @@ fn make(held: &OpenSnapshot, request: &CachedRequest) -> Result<CachedValue> {
     check_list(held.info().pages, BESIDE).map_err(problem)?;
     let query = match request {
         CachedRequest::List(query) => query,
-        CachedRequest::Rows(subject) => {
-            return held.answer(subject, LISTING_MAX).map(CachedValue::Rows);
+        CachedRequest::Question(question) => {
+            return held.answer(question).map(CachedValue::Json);
         }
     };
     let pages = next_of(held.snapshot(), &options_of(query)?, 1).map_err(problem)?;
@@ -347,8 +359,8 @@ mod tests {
         writer.publish().unwrap();
     }
 
-    /// Regression: questions that differ in the number of rows, that failed, or that are about some pages evicted the
-    /// answers that dashboards ask for; and each answer held its snapshot's files open.
+    /// Regression: questions that failed, or that are about some pages, evicted the answers that dashboards ask for; and
+    /// each answer held its snapshot's files open.
     #[test]
     fn other_questions_evict_no_prepared_answers() {
         let home = cashrank_base::folder::in_memory();
@@ -378,12 +390,17 @@ mod tests {
             )
         };
         let count = |n: usize| {
-            let json = cache.rows(hosts()).unwrap()(n).unwrap();
+            let json = cache
+                .answer(Question {
+                    n,
+                    subject: hosts(),
+                })
+                .unwrap();
             let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
             json["top"].as_array().map(Vec::len)
         };
         assert_eq!([1, 2, 9].map(count), [1, 2, 2].map(Some));
-        assert_eq!(lock(&cache.0.kept).answers.len(), 1);
+        assert_eq!(lock(&cache.0.kept).answers.len(), 3);
         assert!(is_cached(&hosts()));
         assert!(
             !is_cached(&top(Level::Page, "host:a")) && !is_cached(&top(Level::Domain, "host:a"))

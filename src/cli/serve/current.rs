@@ -12,8 +12,8 @@ use cashrank_base::threads::lock;
 use cashrank_graph::metrics::moved::MoveOptions;
 use cashrank_serve::{Problem, Result};
 use cashrank_steer::answers::{
-    Covered, CoveredHost, HistoryOptions, LinkList, SeedCoverage, Seeds, SnapshotMovers, Subject,
-    Top, history, ranks_of,
+    Covered, CoveredHost, HistoryOptions, LinkList, Question, SeedCoverage, Seeds, SnapshotMovers,
+    Subject, Top, history, ranks_of,
 };
 use cashrank_store::snapshot::{self, Info, LevelRanking, RankingName, Snapshot};
 use cashrank_store::store::RealDisk;
@@ -47,9 +47,6 @@ pub struct OpenSnapshot {
     rankings: Mutex<Vec<(RankingKey, Arc<OnceCell<LevelRanking>>)>>,
     covered: Arc<Mutex<Vec<Covered>>>,
 }
-
-/// Answer whose first rows can be written as JSON.
-pub type AnswerRows = Arc<dyn Fn(usize) -> Result<Vec<u8>> + Send + Sync>;
 
 impl Current {
     pub fn new(store: PathBuf) -> Current {
@@ -127,55 +124,37 @@ impl OpenSnapshot {
         )
     }
 
-    /// Returns the time at which the file of a ranking was written, if it has one of its own.
-    pub fn ranking_written(&self, name: &RankingName) -> Option<SystemTime> {
-        let file = name.file(self.snapshot().path());
-        file.and_then(|file| written(&file))
-    }
-
-    /// Answers with at most `n` rows; answers about all pages can be written with fewer.
-    pub fn answer(&self, subject: &Subject, n: usize) -> Result<AnswerRows> {
-        let name = self.name.clone();
-        let of = |name: &str| object! { "snapshot": name.to_owned() };
-        Ok(match subject {
+    pub fn answer(&self, question: &Question) -> Result<Vec<u8>> {
+        let n = question.n;
+        let of = object! { "snapshot": &self.name };
+        match &question.subject {
             Subject::Top(ranking, selection) => {
-                let top = self.with_ranking(ranking, |of| Top::of(of, n, selection))?;
-                Arc::new(move |n| json(&top.first(n)))
+                json(&self.with_ranking(ranking, |of| Top::of(of, n, selection))?)
             }
-            Subject::Movers(certain_only) => {
-                let movers = self.movers(*certain_only, n)?;
-                Arc::new(move |n| json(&movers.first(n)))
-            }
+            Subject::Movers(certain_only) => json(&self.movers(*certain_only, n)?),
             Subject::Coverage => {
                 let (covered, hosts) = self.coverage(n)?;
-                let history = self.covered.clone();
-                Arc::new(move |n| {
-                    let rest = object! {
-                        "hosts": first(&hosts, n),
-                        "history": lock(&history).clone(),
-                    };
-                    json(&joined(of(&name), joined(&covered, rest)))
-                })
+                let rest = object! { "hosts": hosts, "history": lock(&self.covered).clone() };
+                json(&joined(of, joined(&covered, rest)))
             }
             Subject::Failures => {
                 let failing = self.snapshot().failing(n).map_err(problem)?;
-                Arc::new(move |n| json(&joined(of(&name), failing.first(n))))
+                json(&joined(of, failing))
             }
             Subject::Search(wanted) => {
                 let found = self.snapshot().search(wanted).map_err(problem)?;
-                whole(json(&joined(of(&name), found))?)
+                json(&joined(of, found))
             }
             Subject::Rank(urls, ranking, history) => {
                 let pages = self.rank(urls, ranking, *history)?;
-                whole(json(&serde_json::json!({ "pages": pages }))?)
+                json(&object! { "pages": pages })
             }
             Subject::Links(url, within) => {
                 let links = LinkList::of(self.snapshot(), url, n, *within, |_| Ok(()));
                 let unknown = || Problem::Unknown(format!("{url}: not known"));
-                let links = links.map_err(problem)?.ok_or_else(unknown)?;
-                whole(json(&links)?)
+                json(&links.map_err(problem)?.ok_or_else(unknown)?)
             }
-        })
+        }
     }
 
     /// Returns the ranks of pages or sites; with `snapshots` also their ranks in that many of the newest snapshots.
@@ -217,7 +196,8 @@ impl OpenSnapshot {
         if name.is_usual() {
             return read(&self.pages).map_err(problem);
         }
-        let key = (name.clone(), self.ranking_written(name));
+        let file = name.file(self.snapshot().path());
+        let key = (name.clone(), file.and_then(|file| written(&file)));
         let mut opened = lock(&self.rankings);
         let found = match opened.iter().position(|(known, _)| *known == key) {
             Some(at) => opened.remove(at),
@@ -253,11 +233,8 @@ impl OpenSnapshot {
         let mut history = lock(&self.covered);
         history.retain(|earlier| earlier.records < covered.records);
         if history.len() == HISTORY {
-            let mut is_kept = false;
-            history.retain(|_| {
-                is_kept = !is_kept;
-                is_kept
-            });
+            let mut at = 0..;
+            history.retain(|_| at.next().is_some_and(|at: usize| at % 2 == 0));
         }
         history.push(covered.clone());
         Ok((covered, hosts))
@@ -286,14 +263,6 @@ impl OpenSnapshot {
         };
         SnapshotMovers::between(&older, newer, wanted).map_err(problem)
     }
-}
-
-fn first<T>(rows: &[T], n: usize) -> &[T] {
-    &rows[..n.min(rows.len())]
-}
-
-fn whole(json: Vec<u8>) -> AnswerRows {
-    Arc::new(move |_| Ok(json.clone()))
 }
 
 fn written(path: &Path) -> Option<SystemTime> {

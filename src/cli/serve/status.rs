@@ -1,84 +1,95 @@
-//! State of a store and of a running ingest, as JSON and for Prometheus.
+//! State of a store and of a running ingest, for `/status` and for Prometheus.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cashrank_base::threads::lock;
+use cashrank_crawl::decode::Reason;
 use cashrank_graph::engine::Counters;
 use cashrank_ingest::ingest::ProgressReport;
-use cashrank_store::snapshot::Info;
 use serde::Serialize;
 
 /// State of the store and of a running ingest. Counts are those of the ingest, or else of the snapshot.
-#[derive(Clone, Default, Serialize)]
-pub struct ServiceStatus {
-    pub version: &'static str,
-    pub store: String,
-    pub snapshot: Option<String>,
-    #[serde(skip)]
-    pub snapshot_time: Option<SystemTime>,
-    pub snapshot_age_seconds: Option<u64>,
-    pub records: u64,
-    pub links: u64,
+#[derive(Default)]
+pub struct StoreState {
+    pub counters: Counters,
     pub pages: u64,
-    pub visited: u64,
-    /// Number of known pages that were never visited.
-    pub frontier: u64,
-    pub gone: u64,
-    pub unchanged: u64,
-    pub failed: u64,
-    pub skipped: BTreeMap<&'static str, u64>,
     pub bound_l1: Option<f64>,
     pub turnovers: f64,
-    pub last_fetch: Option<String>,
+    /// Time at which the current snapshot was published.
+    pub published: Option<SystemTime>,
     /// Time of the latest fetch, in seconds since 1970.
-    #[serde(skip)]
-    pub last_fetch_seconds: Option<i64>,
+    pub last_fetch: Option<i64>,
     pub disk_bytes: Option<u64>,
     /// True while any process writes to the store.
-    pub ingesting: bool,
-    /// Share of what readers see that was crawled, as last computed.
-    pub coverage: Option<CoverageStatus>,
+    pub is_busy: bool,
     /// Progress of the ingest of this process.
     pub reading: Option<IngestStatus>,
-    /// Newest snapshots, oldest first.
-    pub history: Vec<SnapshotStatus>,
 }
 
-#[derive(Clone, Serialize)]
-pub struct CoverageStatus {
-    pub records: u64,
-    pub at_least: f64,
-    pub at_most: f64,
-}
+/// Metrics with one value: name, kind and meaning, in the order of [`StoreState::metrics`].
+const METRICS: &str = "\
+records_total counter Records read.
+links_total counter Links read.
+gone_total counter Records of pages that are gone.
+unchanged_total counter Records of unchanged pages.
+failed_total counter Records of fetches that failed.
+pages gauge Pages known.
+pages_visited gauge Pages visited.
+frontier_pages gauge Pages known and never visited.
+bound_l1 gauge Certified bound on the L1 error of the current snapshot.
+turnovers gauge How often all cash was passed on.
+snapshot_timestamp_seconds gauge When the current snapshot was published, in seconds since 1970.
+snapshot_age_seconds gauge Seconds since the current snapshot was published.
+last_fetch_timestamp_seconds gauge The latest fetch in the current snapshot, in seconds since 1970.
+last_fetch_age_seconds gauge Seconds since the latest fetch in the current snapshot.
+disk_bytes gauge Bytes of the store on disk.
+ingesting gauge 1 while a process writes to the store, this one or another.";
 
-#[derive(Clone, Serialize)]
-pub struct SnapshotStatus {
-    snapshot: String,
-    made: Option<String>,
-    records: u64,
-    pages: u64,
-    visited: u64,
-    bound_l1: Option<f64>,
-}
-
-impl SnapshotStatus {
-    pub fn of(name: &str, info: &Info, made: Option<String>) -> SnapshotStatus {
-        SnapshotStatus {
-            snapshot: name.into(),
-            made,
-            records: info.counters.records,
-            pages: info.pages,
-            visited: info.counters.visited,
-            bound_l1: info.bound_l1(),
-        }
+impl StoreState {
+    /// Returns the number of known pages that were never visited.
+    pub fn frontier(&self) -> u64 {
+        self.pages.saturating_sub(self.counters.visited)
     }
-}
 
-impl ServiceStatus {
+    /// Returns the age of the current snapshot.
+    pub fn age(&self) -> Option<Duration> {
+        self.published?.elapsed().ok()
+    }
+
+    /// Yields the numbers of records that could not be used, by reason.
+    pub fn skipped(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = Reason::ALL.map(Reason::name).into_iter();
+        counts
+            .zip(self.counters.skipped)
+            .filter(|(_, count)| *count > 0)
+    }
+
+    /// Returns the state in the text format of Prometheus.
     pub fn metrics(&self) -> String {
+        let count = |count: u64| Some(count as f64);
+        let seconds = |at: SystemTime| Some(at.duration_since(UNIX_EPOCH).ok()?.as_secs_f64());
+        let last_fetch = self.last_fetch.map(|at| at as f64);
+        let fetch_age = last_fetch.and_then(|at| Some(seconds(SystemTime::now())? - at));
+        let values = [
+            count(self.counters.records),
+            count(self.counters.links),
+            count(self.counters.gone),
+            count(self.counters.unchanged),
+            count(self.counters.failed),
+            count(self.pages),
+            count(self.counters.visited),
+            count(self.frontier()),
+            self.bound_l1,
+            Some(self.turnovers),
+            self.published.and_then(seconds),
+            self.age().and_then(|age| count(age.as_secs())),
+            last_fetch,
+            fetch_age,
+            self.disk_bytes.and_then(count),
+            count(self.is_busy.into()),
+        ];
         let mut out = String::new();
         let mut put = |name: &str, kind: &str, help: &str, samples: &[(String, f64)]| {
             // Writing to a string cannot fail.
@@ -88,55 +99,25 @@ impl ServiceStatus {
                 let _ = writeln!(out, "cashrank_{name}{labels} {value}");
             }
         };
-        let one = |value: f64| [(String::new(), value)];
-        let mut counter = |name, count: u64, help| put(name, "counter", help, &one(count as f64));
-        counter("records_total", self.records, "Records read.");
-        counter("links_total", self.links, "Links read.");
-        let help = "Records of pages that are gone.";
-        counter("gone_total", self.gone, help);
-        let help = "Records of unchanged pages.";
-        counter("unchanged_total", self.unchanged, help);
-        let help = "Records of fetches that failed.";
-        counter("failed_total", self.failed, help);
-        let skipped = self.skipped.iter();
-        let skipped = skipped.map(|(reason, count)| (label("reason", reason), *count as f64));
-        let skipped: Vec<_> = skipped.collect();
-        let help = "Records that could not be used, by reason.";
-        put("skipped_total", "counter", help, &skipped);
-        let help = "The version of the program, as a label.";
-        let version = label("version", self.version);
-        put("build_info", "gauge", help, &[(version, 1.0)]);
-        let mut gauge = |name, value: Option<f64>, help| {
+        for (line, value) in METRICS.lines().zip(values) {
+            let mut parts = line.splitn(3, ' ');
+            let [name, kind, help] = [(); 3].map(|()| parts.next().unwrap_or_default());
             if let Some(value) = value {
-                put(name, "gauge", help, &one(value));
+                put(name, kind, help, &[(String::new(), value)]);
             }
-        };
-        let seconds = |at: SystemTime| Some(at.duration_since(UNIX_EPOCH).ok()?.as_secs_f64());
-        let last_fetch = self.last_fetch_seconds.map(|seconds| seconds as f64);
-        let age = seconds(SystemTime::now()).zip(last_fetch);
-        let age = age.map(|(now, then)| now - then);
-        let disk = self.disk_bytes.map(|bytes| bytes as f64);
-        gauge("pages", Some(self.pages as f64), "Pages known.");
-        gauge("pages_visited", Some(self.visited as f64), "Pages visited.");
-        let help = "Pages known and never visited.";
-        gauge("frontier_pages", Some(self.frontier as f64), help);
-        let help = "Certified bound on the L1 error of the current snapshot.";
-        gauge("bound_l1", self.bound_l1, help);
-        let help = "How often all cash was passed on.";
-        gauge("turnovers", Some(self.turnovers), help);
-        let help = "When the current snapshot was published, in seconds since 1970.";
-        let published = self.snapshot_time.and_then(seconds);
-        gauge("snapshot_timestamp_seconds", published, help);
-        let help = "Seconds since the current snapshot was published.";
-        let snapshot_age = self.snapshot_age_seconds.map(|age| age as f64);
-        gauge("snapshot_age_seconds", snapshot_age, help);
-        let help = "The latest fetch in the current snapshot, in seconds since 1970.";
-        gauge("last_fetch_timestamp_seconds", last_fetch, help);
-        let help = "Seconds since the latest fetch in the current snapshot.";
-        gauge("last_fetch_age_seconds", age, help);
-        gauge("disk_bytes", disk, "Bytes of the store on disk.");
-        let help = "1 while a process writes to the store, this one or another.";
-        gauge("ingesting", Some(f64::from(u8::from(self.ingesting))), help);
+        }
+        let skipped = self.skipped();
+        let skipped = skipped.map(|(why, count)| (format!("{{reason=\"{why}\"}}"), count as f64));
+        let help = "Records that could not be used, by reason.";
+        put(
+            "skipped_total",
+            "counter",
+            help,
+            &skipped.collect::<Vec<_>>(),
+        );
+        let help = "The version of the program, as a label.";
+        let version = concat!("{version=\"", env!("CARGO_PKG_VERSION"), "\"}");
+        put("build_info", "gauge", help, &[(version.into(), 1.0)]);
         out
     }
 }
@@ -197,47 +178,45 @@ impl LiveIngest {
     }
 }
 
-/// Returns a label with the characters escaped that would end its value.
-fn label(name: &str, value: &str) -> String {
-    let value = value
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n");
-    format!("{{{name}=\"{value}\"}}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The text format: names, then one value per line; characters that would end a label are escaped.
+    /// The text format: names, then one value per line.
     #[test]
     fn prometheus_reads_the_metrics() {
-        let body = ServiceStatus {
-            version: "1",
+        let mut counters = Counters {
             records: 7,
-            frontier: 4,
-            skipped: [("bad \"url\"\n", 3)].into(),
+            ..Counters::default()
+        };
+        counters.skipped[2] = 3;
+        let now = UNIX_EPOCH.elapsed().unwrap().as_secs();
+        let body = StoreState {
+            counters,
+            pages: 4,
             bound_l1: Some(0.25),
-            snapshot_time: Some(UNIX_EPOCH + Duration::from_secs(1_800_000_000)),
-            snapshot_age_seconds: Some(77),
-            last_fetch_seconds: Some(86_400),
+            published: Some(UNIX_EPOCH + Duration::from_secs(now - 77)),
+            last_fetch: Some(86_400),
             disk_bytes: Some(4_096),
-            ingesting: true,
-            ..ServiceStatus::default()
+            is_busy: true,
+            ..StoreState::default()
         }
         .metrics();
         for line in [
             "# TYPE cashrank_records_total counter",
             "cashrank_records_total 7",
-            r#"cashrank_skipped_total{reason="bad \"url\"\n"} 3"#,
+            r#"cashrank_skipped_total{reason="bad-url"} 3"#,
             "cashrank_frontier_pages 4",
             "cashrank_bound_l1 0.25",
-            r#"cashrank_build_info{version="1"} 1"#,
-            "cashrank_snapshot_timestamp_seconds 1800000000",
-            "cashrank_snapshot_age_seconds 77",
+            concat!(
+                r#"cashrank_build_info{version=""#,
+                env!("CARGO_PKG_VERSION"),
+                r#""} 1"#
+            ),
+            &format!("cashrank_snapshot_timestamp_seconds {}", now - 77),
             "cashrank_last_fetch_timestamp_seconds 86400",
             "cashrank_disk_bytes 4096",
+            "# HELP cashrank_ingesting 1 while a process writes to the store, this one or another.",
             "cashrank_ingesting 1",
         ] {
             assert!(
@@ -245,13 +224,14 @@ mod tests {
                 "{line:?} in {body}"
             );
         }
-        let age = "cashrank_last_fetch_age_seconds ";
-        let age = body
-            .lines()
-            .find_map(|line| line.strip_prefix(age))
-            .unwrap();
-        let now = UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
-        assert!((now - 86_400.0 - age.parse::<f64>().unwrap()).abs() < 600.0);
+        let value = |name: &str| -> f64 {
+            let mut lines = body.lines();
+            let found = lines.find_map(|line| line.strip_prefix(name));
+            found.unwrap().parse().unwrap()
+        };
+        assert!((77.0..677.0).contains(&value("cashrank_snapshot_age_seconds ")));
+        let age = value("cashrank_last_fetch_age_seconds ");
+        assert!((now as f64 - 86_400.0 - age).abs() < 600.0);
         for line in body.lines().filter(|line| !line.starts_with('#')) {
             let (_, value) = line.rsplit_once(' ').unwrap();
             assert!(value.parse::<f64>().is_ok(), "{line}");

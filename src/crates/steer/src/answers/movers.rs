@@ -73,15 +73,4 @@ impl SnapshotMovers {
             summary: Some(found.summary),
         })
     }
-
-    pub fn first(&self, n: usize) -> SnapshotMovers {
-        let first = |list: &[Mover]| list.iter().take(n).cloned().collect();
-        SnapshotMovers {
-            from: self.from.clone(),
-            to: self.to.clone(),
-            summary: self.summary.clone(),
-            movers: first(&self.movers),
-            new: first(&self.new),
-        }
-    }
 }

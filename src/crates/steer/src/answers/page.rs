@@ -60,15 +60,6 @@ impl Top {
             top: rankings.top(n, selection)?,
         })
     }
-
-    pub fn first(&self, n: usize) -> Top {
-        Top {
-            top: self.top.iter().take(n).cloned().collect(),
-            snapshot: self.snapshot.clone(),
-            of: self.of.clone(),
-            ..*self
-        }
-    }
 }
 
 /// Returns the ranks of pages or sites, each with its number, by URLs in any form or by names.

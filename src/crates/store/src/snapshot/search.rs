@@ -67,18 +67,6 @@ pub struct Failing {
     pub best_gone: Vec<Page<'static>>,
 }
 
-impl Failing {
-    pub fn first(&self, n: usize) -> Failing {
-        let first = |list: &[Page<'static>]| list.iter().take(n).cloned().collect();
-        Failing {
-            hosts: self.hosts.iter().take(n).cloned().collect(),
-            best_failed: first(&self.best_failed),
-            best_gone: first(&self.best_gone),
-            ..*self
-        }
-    }
-}
-
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FailingHost {
     pub host: String,
