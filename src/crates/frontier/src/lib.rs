@@ -68,16 +68,15 @@ impl Calls for FrontierOptions {
             waiting: limits.connections * limits.streams as usize,
             ..limits.clone()
         })?;
-        let ending = workers.ending();
         let server = grpc::server(UrlFrontierCalls::new(
             opened,
             backend.clone(),
-            workers,
+            workers.clone(),
             address,
         ));
         Ok(RunningCalls {
             routes: Router::new().route_service("/urlfrontier.URLFrontier/{call}", server),
-            ending,
+            workers,
             keeper: Box::new(keeper),
         })
     }

@@ -13,13 +13,14 @@ use axum::Router;
 use serde::Serialize;
 
 use crate::limits::ServiceLimits;
-use crate::workers::PoolEnd;
+use crate::workers::Workers;
 
 /// Answer, or the reason why there is none.
 pub type Result<T> = std::result::Result<T, Problem>;
 
 /// Reason why there is no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub enum Problem {
     /// The request is invalid; the text says what would be valid.
     Asked(String),
@@ -30,18 +31,6 @@ pub enum Problem {
     /// The answer cannot be read or computed.
     Failed(String),
 }
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Problem::Asked(text)
-        | Problem::Unknown(text)
-        | Problem::Later(text)
-        | Problem::Failed(text)) = self;
-        f.write_str(text)
-    }
-}
-
-impl std::error::Error for Problem {}
 
 /// Answer to clients when a frontier's file is damaged.
 #[cfg(feature = "frontier")]
@@ -119,8 +108,8 @@ pub trait Calls: fmt::Debug + Send {
 pub struct RunningCalls {
     /// Paths of the calls, with their handlers.
     pub routes: Router,
-    /// Handle for waiting until all calls have ended.
-    pub ending: PoolEnd,
+    /// Workers that run the calls.
+    pub workers: Workers,
     /// Owner of background work, which ends when this is dropped: after the thread that serves clients.
     pub keeper: Box<dyn Any + Send + Sync>,
 }

@@ -12,7 +12,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_LENGTH;
 use axum::response::Response;
-use hyper::body::{Frame, SizeHint};
+use hyper::body::Frame;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// Number of bytes passed to a connection at once: an answer goes piece by piece, which shows whether it is taken.
@@ -63,7 +63,7 @@ impl PendingAnswers {
     }
 }
 
-/// Body that records when it waits for its client.
+/// Body that records when it waits for its client. Its length is in the answer's header, where axum puts it.
 pub(crate) struct HeldBody {
     inner: Body,
     /// Rest of the last data from `inner`.
@@ -118,16 +118,6 @@ impl HttpBody for HeldBody {
 
     fn is_end_stream(&self) -> bool {
         self.piece.is_empty() && self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let (inner, rest) = (self.inner.size_hint(), self.piece.len() as u64);
-        let mut hint = SizeHint::new();
-        hint.set_lower(inner.lower() + rest);
-        if let Some(upper) = inner.upper() {
-            hint.set_upper(upper + rest);
-        }
-        hint
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::HttpBody;
 use axum::extract::{Request, State};
-use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use axum::http::header::{self, HeaderMap};
 use axum::http::{Method, StatusCode, Uri, Version};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -40,15 +40,11 @@ pub(crate) const PLACE: usize = 1 << 10;
 
 /// Web page for people: a single document, with its parts inserted at their markers.
 static PAGE: LazyLock<String> = LazyLock::new(|| {
-    let parts = [
-        ("/*page.css*/", include_str!("page/page.css")),
-        ("/*draw.js*/", include_str!("page/draw.js")),
-        ("/*overview.js*/", include_str!("page/overview.js")),
-        ("/*views.js*/", include_str!("page/views.js")),
-    ];
-    let page = include_str!("page/page.html").to_owned();
-    let put = |page: String, (name, part): (&str, &str)| page.replace(name, part);
-    parts.into_iter().fold(page, put)
+    include_str!("page/page.html")
+        .replace("/*page.css*/", include_str!("page/page.css"))
+        .replace("/*draw.js*/", include_str!("page/draw.js"))
+        .replace("/*overview.js*/", include_str!("page/overview.js"))
+        .replace("/*views.js*/", include_str!("page/views.js"))
 });
 const JSON: &str = "application/json";
 const HTML: &str = "text/html; charset=utf-8";
@@ -81,11 +77,8 @@ pub(crate) fn routes(context: Arc<ServiceContext>, calls: Option<Router>) -> Rou
 /// Layer around everything: access, the number of requests per second, and the memory for untaken answers.
 async fn admit(State(context): Context, request: Request, next: Next) -> Response {
     if let Err((status, why)) = access::check(context.token.as_ref(), &request) {
-        let mut refusal = refusal(status, why);
         // HTTP/2 has no such header, so none is sent there.
-        let close = HeaderValue::from_static("close");
-        refusal.headers_mut().insert(header::CONNECTION, close);
-        return refusal;
+        return ([(header::CONNECTION, "close")], refusal(status, why)).into_response();
     }
     if let Some(known) = request.extensions().get::<KnownClient>() {
         known.0.store(true, Ordering::Relaxed);
@@ -136,10 +129,12 @@ async fn without_parameters(request: Request, next: Next) -> Result<Response> {
 }
 
 async fn page() -> Response {
-    let mut page = response(StatusCode::OK, HTML, PAGE.as_bytes().into());
-    set(&mut page, header::CONTENT_SECURITY_POLICY, PAGE_POLICY);
-    set(&mut page, header::REFERRER_POLICY, "no-referrer");
-    page
+    let headers = [
+        (header::CONTENT_SECURITY_POLICY, PAGE_POLICY),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    let page = response(StatusCode::OK, HTML, PAGE.as_bytes().into());
+    (headers, page).into_response()
 }
 
 async fn status(State(context): Context) -> Result<Response> {
@@ -187,7 +182,7 @@ impl ServiceContext {
         Ok(response(StatusCode::OK, kind, bytes))
     }
 
-    /// Returns the first `n` pages of a list, unless the client has it already.
+    /// Returns the first `n` pages of a list, unless the client has it already (`If-None-Match`).
     fn listed(
         &self,
         list: &NextList,
@@ -195,15 +190,18 @@ impl ServiceContext {
         kind: &'static str,
         headers: &HeaderMap,
     ) -> Result<Response> {
-        let failed = |error: &dyn std::error::Error| Problem::Failed(error.to_string());
-        let mark = HeaderValue::from_str(&format!("\"{}\"", list.version));
-        let mark = mark.map_err(|error| failed(&error))?;
-        let since = list
-            .made
-            .and_then(|made| SystemTime::now().duration_since(made).ok());
-        let pages = &list.pages[..n.min(list.pages.len())];
+        let mark = format!("\"{}\"", list.version);
         let known = headers.get(header::IF_NONE_MATCH);
-        let mut answer = if known.is_some_and(|known| names(known, &mark)) {
+        let mut known = known
+            .map_or(&b""[..], |known| known.as_bytes())
+            .split(|&byte| byte == b',');
+        let is_mark = |one: &[u8]| {
+            let one = one.trim_ascii();
+            one.strip_prefix(b"W/").unwrap_or(one) == mark.as_bytes()
+        };
+        let age = list.made.and_then(|made| made.elapsed().ok());
+        let pages = &list.pages[..n.min(list.pages.len())];
+        let answer = if known.any(is_mark) {
             response(StatusCode::NOT_MODIFIED, JSON, Vec::new())
         } else if kind == PLAIN {
             let lines = pages.iter().map(|page| format!("{}\n", page.url));
@@ -212,17 +210,16 @@ impl ServiceContext {
             let json = serde_json::to_vec(&NextListJson {
                 snapshot: &list.snapshot,
                 records: list.records,
-                age_seconds: since.map(|since| since.as_millis() as f64 / 1e3),
+                age_seconds: age.map(|age| age.as_millis() as f64 / 1e3),
                 next: pages,
             });
-            self.bounded(JSON, line(json.map_err(|error| failed(&error))?))?
+            self.bounded(
+                JSON,
+                line(json.map_err(|error| Problem::Failed(error.to_string()))?),
+            )?
         };
-        let headers = answer.headers_mut();
-        headers.insert(header::ETAG, mark);
-        if let Some(since) = since {
-            headers.insert(header::AGE, since.as_secs().into());
-        }
-        Ok(answer)
+        let age = age.map(|age| [(header::AGE, age.as_secs())]);
+        Ok(([(header::ETAG, mark)], age, answer).into_response())
     }
 }
 
@@ -272,15 +269,6 @@ async fn next(State(context): Context, headers: HeaderMap, uri: Uri) -> Result<R
     }
 }
 
-/// Returns whether `If-None-Match` names this mark (RFC 9110, section 13.1.2): a list, compared weakly, or `*`.
-fn names(known: &HeaderValue, mark: &HeaderValue) -> bool {
-    let mut known = known.as_bytes().split(|&byte| byte == b',');
-    known.any(|one| {
-        let one = one.trim_ascii();
-        one == b"*" || one.strip_prefix(b"W/").unwrap_or(one) == mark.as_bytes()
-    })
-}
-
 fn parameters(query: Option<&str>) -> Parameters {
     let query = query.unwrap_or_default().as_bytes();
     form_urlencoded::parse(query).into_owned().collect()
@@ -311,31 +299,26 @@ fn line(mut json: Vec<u8>) -> Vec<u8> {
 }
 
 fn response(status: StatusCode, kind: &'static str, bytes: Vec<u8>) -> Response {
-    let mut response = (status, bytes).into_response();
-    set(&mut response, header::CONTENT_TYPE, kind);
-    set(&mut response, header::CACHE_CONTROL, "no-store");
-    set(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-    response
-}
-
-fn set(response: &mut Response, name: HeaderName, value: &'static str) {
-    let headers = response.headers_mut();
-    headers.insert(name, HeaderValue::from_static(value));
+    let headers = [
+        (header::CONTENT_TYPE, kind),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (status, headers, bytes).into_response()
 }
 
 fn refusal(status: StatusCode, text: &str) -> Response {
     let json = serde_json::json!({ "error": text }).to_string();
-    let mut response = response(status, JSON, line(json.into()));
     let further = match status {
-        StatusCode::UNAUTHORIZED => (header::WWW_AUTHENTICATE, "Basic realm=\"cashrank\""),
-        StatusCode::METHOD_NOT_ALLOWED => (header::ALLOW, "GET, HEAD"),
+        StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Basic realm=\"cashrank\"")),
+        StatusCode::METHOD_NOT_ALLOWED => Some((header::ALLOW, "GET, HEAD")),
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-            (header::RETRY_AFTER, "1")
+            Some((header::RETRY_AFTER, "1"))
         }
-        _ => return response,
+        _ => None,
     };
-    set(&mut response, further.0, further.1);
-    response
+    let further = further.map(|further| [further]);
+    (further, response(status, JSON, line(json.into()))).into_response()
 }
 
 impl IntoResponse for Problem {

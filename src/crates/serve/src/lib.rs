@@ -43,4 +43,4 @@ pub use access::{Token, is_loopback};
 pub use backend::{Backend, Calls, NextList, NextPage, NextQuery, Problem, Result, RunningCalls};
 pub use limits::ServiceLimits;
 pub use server::{Service, ServiceOptions};
-pub use workers::{PoolEnd, Workers, start_thread, thread_time};
+pub use workers::{Workers, start_thread, thread_time};

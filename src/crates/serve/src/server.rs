@@ -13,20 +13,15 @@ use axum::Router;
 use axum::extract::Request;
 use futures_util::future::{Either, select};
 use hyper::body::Incoming;
-#[cfg(not(feature = "frontier"))]
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
-#[cfg(feature = "frontier")]
-use hyper_util::rt::TokioExecutor;
-use hyper_util::rt::{TokioIo, TokioTimer};
-#[cfg(feature = "frontier")]
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio_io_timeout::TimeoutStream;
 use tower_service::Service as _;
 
-use crate::access::{Token, is_loopback};
+use crate::access::Token;
 use crate::backend::{Backend, Calls};
 use crate::held::PendingAnswers;
 use crate::http::{self, KnownClient, ServiceContext};
@@ -84,18 +79,10 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts answering on a new thread. Fails like [`Calls::start`], if the address cannot be used, if other machines
-    /// can reach it and there is no token, and if the system allows too few threads (`WouldBlock`).
+    /// Starts answering on a new thread. Fails like [`Calls::start`], if the address cannot be used, and if the system
+    /// allows too few threads (`WouldBlock`). The caller checks that there is a token if other machines can reach it
+    /// ([`crate::is_loopback`]).
     pub fn start(options: ServiceOptions, backend: Arc<dyn Backend>) -> io::Result<Service> {
-        if options.token.is_none() && !is_loopback(&options.listen) {
-            return Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                format!(
-                    "{}: other machines can reach this address: a token is required",
-                    options.listen
-                ),
-            ));
-        }
         let listener = TcpListener::bind(options.listen)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -105,12 +92,12 @@ impl Service {
             .enable_time()
             .build()?;
         let workers = Workers::new(&limits)?;
-        let mut endings = vec![workers.ending()];
+        let mut busy = vec![workers.clone()];
         let (mut keeper, mut calls) = (None, None);
         if let Some(asked) = options.calls {
             let running = asked.start(&backend, &limits, address.to_string())?;
             (keeper, calls) = (Some(running.keeper), Some(running.routes));
-            endings.push(running.ending);
+            busy.push(running.workers);
         }
         let context = Arc::new(ServiceContext {
             backend,
@@ -129,7 +116,7 @@ impl Service {
             // Dropping the runtime drops everything that waits for an answer.
             drop(runtime);
             let latest = Instant::now() + STOP_TIME;
-            endings.iter().for_each(|ending| ending.wait_until(latest));
+            busy.iter().for_each(|workers| workers.wait_until(latest));
         })?;
         Ok(Service {
             address,
@@ -230,19 +217,7 @@ async fn connection(stream: TcpStream, limits: &ServiceLimits, routes: Router, c
     }
 }
 
-#[cfg(not(feature = "frontier"))]
-fn builder(limits: &ServiceLimits) -> http1::Builder {
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_time)
-        .max_buf_size(limits.header_bytes)
-        .half_close(false);
-    builder
-}
-
-/// Returns a server for HTTP/1 and for HTTP/2, which calls need.
-#[cfg(feature = "frontier")]
+/// Returns a server for HTTP/1 and, with the feature `frontier`, for HTTP/2, which calls need.
 fn builder(limits: &ServiceLimits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
@@ -251,6 +226,7 @@ fn builder(limits: &ServiceLimits) -> auto::Builder<TokioExecutor> {
         .header_read_timeout(limits.header_time)
         .max_buf_size(limits.header_bytes)
         .half_close(false);
+    #[cfg(feature = "frontier")]
     builder
         .http2()
         .timer(TokioTimer::new())

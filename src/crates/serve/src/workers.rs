@@ -4,15 +4,18 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Sender, unbounded};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::backend::{Problem, Result};
 use crate::limits::ServiceLimits;
+
+/// Interval at which the end of jobs is looked for.
+const END_PAUSE: Duration = Duration::from_millis(5);
 
 /// Workers for a bounded number of jobs, each on a thread that may block.
 #[derive(Clone)]
@@ -22,26 +25,40 @@ pub struct Workers {
     /// Permits of jobs that run.
     running: Arc<Semaphore>,
     jobs: Sender<Job>,
-    ending: PoolEnd,
     time: Duration,
+    /// Number of jobs that may run or wait.
+    most: usize,
 }
 
 impl Workers {
-    /// Starts the threads for the running jobs that the limits allow.
+    /// Starts the threads for the running jobs that the limits allow. They end once these workers, and all copies of
+    /// them, are dropped; a job's panic is printed and otherwise ignored. Fails like [`start_thread`].
     pub fn new(limits: &ServiceLimits) -> io::Result<Workers> {
-        let (jobs, ending) = pool(limits.workers)?;
+        let (jobs, waiting) = unbounded::<Job>();
+        for _ in 0..limits.workers {
+            let waiting = waiting.clone();
+            start_thread("answer", move || {
+                for job in waiting {
+                    // A panic drops the job's sender, so the receiver of the result notices.
+                    let _ = catch_unwind(AssertUnwindSafe(job));
+                }
+            })?;
+        }
+        let most = limits.workers + limits.waiting;
         Ok(Workers {
-            admitted: Arc::new(Semaphore::new(limits.workers + limits.waiting)),
+            admitted: Arc::new(Semaphore::new(most)),
             running: Arc::new(Semaphore::new(limits.workers)),
             jobs,
-            ending,
             time: limits.answer_time,
+            most,
         })
     }
 
-    /// Returns a handle for waiting until all jobs have ended.
-    pub fn ending(&self) -> PoolEnd {
-        self.ending.clone()
+    /// Waits until no job runs or waits, but not after `latest`.
+    pub(crate) fn wait_until(&self, latest: Instant) {
+        while self.admitted.available_permits() < self.most && Instant::now() < latest {
+            sleep(END_PAUSE);
+        }
     }
 
     /// Runs a job. After its time limit it continues and keeps its place, but nobody waits for it. Fails with the job's
@@ -134,35 +151,6 @@ pub fn start_thread(
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Starts threads that run jobs as they come; a job's panic is printed and otherwise ignored. The threads end after all
-/// jobs, once every sender is dropped. Fails like [`start_thread`] if one of the threads cannot be started.
-fn pool(threads: usize) -> io::Result<(Sender<Job>, PoolEnd)> {
-    let (jobs, waiting) = unbounded::<Job>();
-    let (alive, end) = unbounded();
-    for _ in 0..threads {
-        let (waiting, alive) = (waiting.clone(), alive.clone());
-        start_thread("answer", move || {
-            for job in waiting {
-                // A panic drops the job's sender, so the receiver of the result notices.
-                let _ = catch_unwind(AssertUnwindSafe(job));
-            }
-            drop(alive);
-        })?;
-    }
-    Ok((jobs, PoolEnd(end)))
-}
-
-/// Handle for waiting until a pool's threads have ended: then its channel is disconnected. Nothing is ever sent on it.
-#[derive(Clone)]
-pub struct PoolEnd(Receiver<()>);
-
-impl PoolEnd {
-    /// Waits for the end, but not after `latest`.
-    pub(crate) fn wait_until(&self, latest: Instant) {
-        let _ = self.0.recv_deadline(latest);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
@@ -214,19 +202,35 @@ mod tests {
 
     #[test]
     fn so_many_jobs_run_at_once() {
-        let (jobs, ending) = pool(3).unwrap();
+        let limits = ServiceLimits {
+            workers: 3,
+            ..ServiceLimits::default()
+        };
+        let workers = Workers::new(&limits).unwrap();
         let (started, starts) = channel();
         let (go_on, gone_on) = channel();
         let gone_on = Arc::new(Mutex::new(gone_on));
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().build().unwrap();
         for number in 0..5 {
             let (started, gone_on) = (started.clone(), gone_on.clone());
-            let job = move || {
-                started.send(number).unwrap();
-                gone_on.lock().unwrap().recv().unwrap();
-                assert!(number != 1, "as it should be: a job that panics");
-            };
-            jobs.send(Box::new(job)).unwrap();
+            let workers = workers.clone();
+            runtime.spawn(async move {
+                let job = move || {
+                    started.send(number).unwrap();
+                    gone_on.lock().unwrap().recv().unwrap();
+                    assert!(number != 1, "as it should be: a job that panics");
+                    Ok(())
+                };
+                workers.run(job).await
+            });
         }
+        let serving = std::thread::spawn(move || {
+            runtime.block_on(tokio::time::sleep(Duration::from_secs(1)));
+            while Arc::strong_count(&gone_on) > 1 {
+                runtime.block_on(tokio::time::sleep(Duration::from_millis(5)));
+            }
+        });
         // Each job waits for its signal; the others wait for a thread, in order.
         let mut begun: Vec<i32> = (0..3)
             .map(|_| starts.recv_timeout(PATIENCE).unwrap())
@@ -238,13 +242,12 @@ mod tests {
             go_on.send(()).unwrap();
             assert_eq!(starts.recv_timeout(PATIENCE).unwrap(), number);
         }
-        // Threads end after their jobs.
-        drop(jobs);
         let begun = Instant::now();
-        ending.wait_until(begun + Duration::from_millis(50));
+        workers.wait_until(begun + Duration::from_millis(50));
         assert!(begun.elapsed() >= Duration::from_millis(50));
         (0..3).for_each(|_| go_on.send(()).unwrap());
-        ending.wait_until(begun + PATIENCE);
+        workers.wait_until(begun + PATIENCE);
         assert!(begun.elapsed() < PATIENCE);
+        serving.join().unwrap();
     }
 }
