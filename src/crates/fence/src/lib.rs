@@ -5,7 +5,7 @@
 //! help against later rot. So every call goes through [`Fence::call`], and every redb value with a destructor lives in
 //! a [`Fenced`].
 //!
-//! A caught panic becomes an error ([`Unusable`]), and is final: redb's state in memory is then unknown, so every
+//! A caught panic becomes an error, and is final: redb's state in memory is then unknown, so every
 //! further call is refused, and its values are leaked until the process ends. The file is as after a kill.
 //!
 //! The standard library still reports a caught panic on standard error, unless the program's panic hook asks [`fenced`]
@@ -14,7 +14,6 @@
 //! on closing; nothing is written by then.
 
 use std::cell::Cell;
-use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,12 +25,6 @@ pub use overlay::Overlay;
 
 /// Message of Rust for a panic during unwinding, which aborts the process.
 const SECOND: &str = "panic in a destructor during cleanup";
-
-/// Error type that can express that a database is unusable: redb panicked on its pages, so they are damaged.
-pub trait Unusable {
-    /// Creates the error from the path of the database's file and what is wrong with it.
-    fn unusable(path: &Path, what: &'static str) -> Self;
-}
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
@@ -71,16 +64,17 @@ pub fn contained<T>(work: impl FnOnce() -> T) -> Option<T> {
 pub struct Fence<E> {
     path: PathBuf,
     broken: AtomicBool,
-    errors: PhantomData<fn() -> E>,
+    damaged: fn(&Path, &'static str) -> E,
 }
 
-impl<E: Unusable> Fence<E> {
-    /// Creates the fence of the database at `path`, which errors name.
-    pub fn new(path: PathBuf) -> Arc<Fence<E>> {
+impl<E> Fence<E> {
+    /// Creates the fence of the database at `path`. If redb panics on its pages, they are damaged: `damaged` makes the
+    /// error of that, and of what is wrong.
+    pub fn new(path: PathBuf, damaged: fn(&Path, &'static str) -> E) -> Arc<Fence<E>> {
         Arc::new(Fence {
             path,
             broken: AtomicBool::new(false),
-            errors: PhantomData,
+            damaged,
         })
     }
 
@@ -93,11 +87,7 @@ impl<E: Unusable> Fence<E> {
         self.broken.load(Ordering::Acquire)
     }
 
-    fn unusable(&self, what: &'static str) -> E {
-        E::unusable(&self.path, what)
-    }
-
-    /// Runs `work`; [`Unusable`] if it panics or an earlier call did.
+    /// Runs `work`; fails if it panics or an earlier call did.
     pub fn call<T>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         if !self.is_broken() {
             if let Some(done) = contained(work) {
@@ -105,7 +95,7 @@ impl<E: Unusable> Fence<E> {
             }
             self.broken.store(true, Ordering::Release);
         }
-        Err(self.unusable("redb cannot use its pages"))
+        Err((self.damaged)(&self.path, "redb cannot use its pages"))
     }
 
     /// Runs `work` like [`Fence::call`], and wraps its result, which must be dropped inside the fence.
@@ -121,13 +111,13 @@ impl<E: Unusable> Fence<E> {
 }
 
 /// Value of redb that is used and dropped inside the fence.
-pub struct Fenced<T, E: Unusable> {
+pub struct Fenced<T, E> {
     /// `None` only after the value was taken.
     value: Option<T>,
     fence: Arc<Fence<E>>,
 }
 
-impl<T, E: Unusable> Fenced<T, E> {
+impl<T, E> Fenced<T, E> {
     /// Returns the path of the database's file.
     pub fn path(&self) -> &Path {
         self.fence.path()
@@ -165,11 +155,11 @@ impl<T, E: Unusable> Fenced<T, E> {
     }
 }
 
-fn taken<E: Unusable>(fence: &Fence<E>) -> E {
-    fence.unusable("it is used after its end")
+fn taken<E>(fence: &Fence<E>) -> E {
+    (fence.damaged)(&fence.path, "it is used after its end")
 }
 
-impl<T, E: Unusable> Drop for Fenced<T, E> {
+impl<T, E> Drop for Fenced<T, E> {
     fn drop(&mut self) {
         let Some(value) = self.value.take() else {
             return;
@@ -188,12 +178,6 @@ mod tests {
 
     type Result<T> = std::result::Result<T, PathBuf>;
 
-    impl Unusable for PathBuf {
-        fn unusable(path: &Path, _: &'static str) -> PathBuf {
-            path.into()
-        }
-    }
-
     struct Loud(&'static AtomicBool);
 
     impl Drop for Loud {
@@ -204,7 +188,7 @@ mod tests {
     }
 
     fn fence() -> Arc<Fence<PathBuf>> {
-        Fence::new("store.redb".into())
+        Fence::new("store.redb".into(), |path, _| path.into())
     }
 
     #[test]

@@ -115,7 +115,9 @@ impl State {
     /// Opens the file, or creates it.
     pub(crate) fn open(path: PathBuf, limits: FrontierLimits) -> Result<State> {
         let mut state = State {
-            fence: Fence::new(path),
+            fence: Fence::new(path, |path, what| {
+                Problem::Failed(format!("{}: damaged: {what}", path.display()))
+            }),
             db: None,
             open_not_before: None,
             limits,

@@ -32,14 +32,6 @@ pub enum Problem {
     Failed(String),
 }
 
-/// Answer to clients when a frontier's file is damaged.
-#[cfg(feature = "frontier")]
-impl cashrank_fence::Unusable for Problem {
-    fn unusable(path: &std::path::Path, what: &'static str) -> Problem {
-        Problem::Failed(format!("{}: damaged: {what}", path.display()))
-    }
-}
-
 /// Source of the answers.
 pub trait Backend: Send + Sync + 'static {
     /// Returns counts, the bound, and the snapshots so far, as JSON.

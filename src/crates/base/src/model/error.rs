@@ -2,10 +2,8 @@
 //! are written as [`super::name_settings`] describes.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-
-use cashrank_fence::Unusable;
 
 use super::{Damage, human, remedy};
 
@@ -142,12 +140,6 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 fn after(record: Option<u64>) -> String {
     record.map_or(String::new(), |record| format!(" (after record {record})"))
-}
-
-impl Unusable for Error {
-    fn unusable(path: &Path, what: &'static str) -> Error {
-        Error::damaged(path, what)
-    }
 }
 
 impl Error {

@@ -58,7 +58,7 @@ impl Tables {
             return Err(file.damaged("it is empty"));
         }
         let file = Backend(file.file);
-        let fence = Fence::new(path);
+        let fence = Fence::new(path, |path, what| Error::damaged(path, what));
         let mut over = None;
         let db = fence.hold(|| {
             let path = fence.path();
