@@ -123,9 +123,6 @@ impl Backend for StoreBackend {
         let (state, held) = self.state()?;
         let counters = &state.counters;
         let skipped: BTreeMap<&str, u64> = state.skipped().collect();
-        let coverage = self.current.covered().last().map(|of| {
-            object! { "records": of.records, "at_least": of.at_least, "at_most": of.at_most }
-        });
         json(&object! {
             "version": env!("CARGO_PKG_VERSION"),
             "store": self.store.display().to_string(),
@@ -146,8 +143,6 @@ impl Backend for StoreBackend {
             "disk_bytes": state.disk_bytes,
             // True while any process writes to the store.
             "ingesting": state.is_busy,
-            // Share of what readers see that was crawled, as last computed.
-            "coverage": coverage,
             "reading": &state.reading,
             "history": if held.is_some() { self.history()? } else { Vec::new() },
         })

@@ -12,8 +12,8 @@ use cashrank_base::threads::lock;
 use cashrank_graph::metrics::moved::MoveOptions;
 use cashrank_serve::{Problem, Result};
 use cashrank_steer::answers::{
-    Covered, CoveredHost, HistoryOptions, LinkList, Question, SeedCoverage, Seeds, SnapshotMovers,
-    Subject, Top, history, ranks_of,
+    HistoryOptions, LinkList, Question, SeedCoverage, Seeds, SnapshotMovers, Subject, Top, history,
+    ranks_of,
 };
 use cashrank_store::snapshot::{self, Info, LevelRanking, RankingName, Snapshot};
 use cashrank_store::store::RealDisk;
@@ -24,7 +24,6 @@ use super::backend::{as_parameters, json, problem};
 use crate::cli::common::say;
 use crate::cli::json::{joined, object};
 
-const HISTORY: usize = 400;
 const OPENED: usize = 2;
 const SITES_BYTES: u64 = 1 << 30;
 
@@ -35,8 +34,6 @@ type RankingKey = (RankingName, Option<SystemTime>);
 pub struct Current {
     store: PathBuf,
     held: Mutex<Option<Arc<OpenSnapshot>>>,
-    /// Coverage of the snapshots for which it was requested.
-    covered: Arc<Mutex<Vec<Covered>>>,
 }
 
 pub struct OpenSnapshot {
@@ -45,7 +42,6 @@ pub struct OpenSnapshot {
     pages: LevelRanking,
     /// Opened rankings, the least recently requested one first.
     rankings: Mutex<Vec<(RankingKey, Arc<OnceCell<LevelRanking>>)>>,
-    covered: Arc<Mutex<Vec<Covered>>>,
 }
 
 impl Current {
@@ -53,7 +49,6 @@ impl Current {
         Current {
             store,
             held: Mutex::default(),
-            covered: Arc::default(),
         }
     }
 
@@ -83,15 +78,9 @@ impl Current {
             written: written(path),
             pages: LevelRanking::of_pages(snapshot),
             rankings: Mutex::default(),
-            covered: self.covered.clone(),
         });
         *held = Some(new.clone());
         Ok(new)
-    }
-
-    /// Returns the coverage of the snapshots for which it was requested, oldest first.
-    pub fn covered(&self) -> Vec<Covered> {
-        lock(&self.covered).clone()
     }
 }
 
@@ -133,9 +122,14 @@ impl OpenSnapshot {
             }
             Subject::Movers(certain_only) => json(&self.movers(*certain_only, n)?),
             Subject::Coverage => {
-                let (covered, hosts) = self.coverage(n)?;
-                let rest = object! { "hosts": hosts, "history": lock(&self.covered).clone() };
-                json(&joined(of, joined(&covered, rest)))
+                let snapshot = self.snapshot();
+                let coverage = SeedCoverage::of(snapshot, &Seeds::Found).map_err(problem)?;
+                let mut hosts = coverage.hosts(snapshot).map_err(problem)?;
+                hosts.truncate(n);
+                json(&joined(
+                    of,
+                    joined(coverage.covered, object! { "hosts": hosts }),
+                ))
             }
             Subject::Failures => {
                 let failing = self.snapshot().failing(n).map_err(problem)?;
@@ -222,22 +216,6 @@ impl OpenSnapshot {
     fn open(&self, name: &RankingName) -> cashrank::Result<LevelRanking> {
         let snapshot = Snapshot::open(&RealDisk, self.snapshot().path())?;
         LevelRanking::open(&RealDisk, snapshot, name, Some(SITES_BYTES))
-    }
-
-    fn coverage(&self, n: usize) -> Result<(Covered, Vec<CoveredHost>)> {
-        let snapshot = self.snapshot();
-        let coverage = SeedCoverage::of(snapshot, &Seeds::Found).map_err(problem)?;
-        let mut hosts = coverage.hosts(snapshot).map_err(problem)?;
-        hosts.truncate(n);
-        let covered = coverage.covered;
-        let mut history = lock(&self.covered);
-        history.retain(|earlier| earlier.records < covered.records);
-        if history.len() == HISTORY {
-            let mut at = 0..;
-            history.retain(|_| at.next().is_some_and(|at: usize| at % 2 == 0));
-        }
-        history.push(covered.clone());
-        Ok((covered, hosts))
     }
 
     /// Returns the largest moves since the previous snapshot; only the certain ones if `certain_only`.

@@ -118,10 +118,7 @@ async function ranking() {
     const hosts = found.hosts.filter(host => host.unread > 0);
     show("unread", hosts.length ? table([["of all, %", "n"], ["pages", "n wide"], ["read", "n"], ["host", "url"]],
       hosts.map(host => [short(100 * host.unread), count(host.pages), count(host.read), site(host.host)])) : none("Nowhere."));
-    const points = bound => found.history.map(past => [past.records, 100 * past[bound]]);
-    if (found.history.length > 1) setTimeout(() => draw("coverage", points("at_least"), { above: points("at_most"), label: y => y.toFixed(1), xlabel: count, title: "Coverage, at least and at most, by records read" }));
-    return make("div", {}, make("div", { id: "coverage" }),
-      soft(`at least ${(Math.floor(1000 * found.at_least) / 10).toFixed(1)} %, at most ${(Math.ceil(1000 * found.at_most) / 10).toFixed(1)} %; seeds: ${count(found.seeds)}`));
+    return make("div", {}, soft(`at least ${(Math.floor(1000 * found.at_least) / 10).toFixed(1)} %, at most ${(Math.ceil(1000 * found.at_most) / 10).toFixed(1)} %; seeds: ${count(found.seeds)}`));
   });
   await tell("next", async () => {
     const { next, records, snapshot } = await get("next?n=15");
