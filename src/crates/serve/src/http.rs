@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::HttpBody;
@@ -19,13 +19,12 @@ use crate::access::{self, Token};
 use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result};
 use crate::held::AnswerPlace;
 use crate::limits::ServiceLimits;
-use crate::workers::{Pace, Workers};
+use crate::workers::Workers;
 
 pub(crate) struct ServiceContext {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) token: Option<Token>,
     pub(crate) limits: ServiceLimits,
-    pub(crate) pace: Pace,
     pub(crate) workers: Workers,
     /// Permits for untaken answers, one for each [`PLACE`] bytes.
     pub(crate) places: Arc<Semaphore>,
@@ -74,7 +73,7 @@ pub(crate) fn routes(context: Arc<ServiceContext>, calls: Option<Router>) -> Rou
     all.layer(from_fn_with_state(context, admit))
 }
 
-/// Layer around everything: access, the number of requests per second, and the memory for untaken answers.
+/// Layer around everything: access, and the memory for untaken answers.
 async fn admit(State(context): Context, request: Request, next: Next) -> Response {
     if let Err((status, why)) = access::check(context.token.as_ref(), &request) {
         // HTTP/2 has no such header, so none is sent there.
@@ -82,9 +81,6 @@ async fn admit(State(context): Context, request: Request, next: Next) -> Respons
     }
     if let Some(known) = request.extensions().get::<KnownClient>() {
         known.0.store(true, Ordering::Relaxed);
-    }
-    if !context.pace.take(Instant::now()) {
-        return refusal(StatusCode::TOO_MANY_REQUESTS, "too many requests a second");
     }
     let mut answer = next.run(request).await;
     // A stream has no length: it takes the memory of a piece.
@@ -312,9 +308,7 @@ fn refusal(status: StatusCode, text: &str) -> Response {
     let further = match status {
         StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Basic realm=\"cashrank\"")),
         StatusCode::METHOD_NOT_ALLOWED => Some((header::ALLOW, "GET, HEAD")),
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-            Some((header::RETRY_AFTER, "1"))
-        }
+        StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, "1")),
         _ => None,
     };
     let further = further.map(|further| [further]);

@@ -23,8 +23,6 @@ pub struct ServiceLimits {
     pub answer_bytes: usize,
     /// Maximum memory for untaken answers of all clients together, in bytes; further requests get 503.
     pub held_bytes: usize,
-    /// Maximum number of requests per second, of all clients together.
-    pub requests_per_second: u32,
     /// Number of answers that are computed at once.
     pub workers: usize,
     /// Number of requests that wait for a worker; further ones get 503.
@@ -46,7 +44,6 @@ impl Default for ServiceLimits {
             header_bytes: 64 << 10,
             answer_bytes: 16 << 20,
             held_bytes: 128 << 20,
-            requests_per_second: 2_000,
             workers: 2,
             waiting: 64,
             streams: 16,

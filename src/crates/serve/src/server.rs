@@ -26,7 +26,7 @@ use crate::backend::{Backend, Calls};
 use crate::held::PendingAnswers;
 use crate::http::{self, KnownClient, ServiceContext};
 use crate::limits::ServiceLimits;
-use crate::workers::{Pace, Workers, start_thread};
+use crate::workers::{Workers, start_thread};
 
 /// Time that running answers get when the service is stopped.
 const STOP_TIME: Duration = Duration::from_secs(2);
@@ -102,7 +102,6 @@ impl Service {
         let context = Arc::new(ServiceContext {
             backend,
             token: options.token,
-            pace: Pace::new(limits.requests_per_second, Instant::now()),
             workers,
             places: Arc::new(Semaphore::new(limits.held_bytes / http::PLACE)),
             limits: limits.clone(),

@@ -1,9 +1,9 @@
 //! Slow work, away from the thread that serves all clients: a bounded number of jobs run and wait, and further ones are
-//! refused. Also the limit on requests per second.
+//! refused.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
@@ -109,31 +109,6 @@ pub fn thread_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
-/// Rate limit in requests per second; unused ones last for one second.
-pub(crate) struct Pace {
-    per_second: f64,
-    state: Mutex<(f64, Instant)>,
-}
-
-impl Pace {
-    pub(crate) fn new(per_second: u32, now: Instant) -> Pace {
-        Pace {
-            per_second: f64::from(per_second),
-            state: Mutex::new((f64::from(per_second), now)),
-        }
-    }
-
-    pub(crate) fn take(&self, now: Instant) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (left, at) = *state;
-        let grown = now.saturating_duration_since(at).as_secs_f64() * self.per_second;
-        let left = (left + grown).min(self.per_second);
-        let taken = left >= 1.0;
-        *state = (if taken { left - 1.0 } else { left }, now.max(at));
-        taken
-    }
-}
-
 /// Starts a thread that the service needs. Fails with `WouldBlock`, and with advice, if it cannot be started.
 pub fn start_thread(
     name: &str,
@@ -153,6 +128,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
     use std::sync::mpsc::channel;
 
     use super::*;
@@ -182,19 +158,6 @@ mod tests {
             }
         });
         go_on.send(()).unwrap();
-    }
-
-    #[test]
-    fn a_pace_is_kept() {
-        let start = Instant::now();
-        let pace = Pace::new(10, start);
-        let taken = |at: Instant| (0..100).filter(|_| pace.take(at)).count();
-        assert_eq!(taken(start), 10);
-        assert_eq!(taken(start + Duration::from_millis(450)), 4);
-        // After any idle time, one second's worth is available.
-        assert_eq!(taken(start + Duration::from_secs(60)), 10);
-        // Time that goes backwards adds nothing.
-        assert_eq!(taken(start), 0);
     }
 
     /// Maximum duration of any step in these tests.

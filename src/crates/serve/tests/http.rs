@@ -505,20 +505,6 @@ fn work_is_bounded_and_the_rest_is_told_to_come_later() {
     assert_eq!(get(&service, "/top").0, 200);
 }
 
-#[test]
-fn requests_have_a_pace() {
-    let service = start(ServiceLimits {
-        requests_per_second: 5,
-        ..ServiceLimits::default()
-    });
-    let statuses: Vec<u16> = (0..50).map(|_| get(&service, "/status").0).collect();
-    assert!(
-        statuses[..5].iter().all(|&status| status == 200),
-        "{statuses:?}"
-    );
-    assert!(statuses.contains(&429), "{statuses:?}");
-}
-
 /// Regression: while others waited for a connection, one whose client took nothing of an answer was not closed.
 #[cfg(feature = "frontier")]
 #[test]
