@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use cashrank_base::threads::lock;
+use cashrank_base::threads::{lock, spawn};
 use cashrank_graph::sites::Level;
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, thread_time};
 use cashrank_steer::answers::{Question, Subject};
@@ -253,22 +253,13 @@ impl Kept {
     }
 }
 
-fn no_thread(error: &std::io::Error) -> Problem {
-    Problem::Later(format!(
-        "cannot start a thread for lists: {error}; they take 2: raise the limit of processes (`ulimit -u`, `TasksMax=` of \
-         systemd, that of a container)"
-    ))
-}
-
 impl CacheShared {
     /// Wakes the threads after a request; starts those that are not running yet.
     fn start(self: &Arc<CacheShared>, kept: &mut Kept) -> Result<()> {
         for (refreshes, name) in WORKERS.into_iter().skip(kept.started) {
             let shared = self.clone();
-            let thread = std::thread::Builder::new().name(name.into());
-            thread
-                .spawn(move || shared.work(refreshes))
-                .map_err(|error| no_thread(&error))?;
+            spawn(name, move || shared.work(refreshes))
+                .map_err(|error| Problem::Later(error.to_string()))?;
             kept.started += 1;
         }
         self.changed.notify_all();

@@ -28,7 +28,8 @@ pub use status::LiveIngest;
 
 /// Approximate number of threads of a service: those that answer, and those that make lists.
 const THREADS: usize = 6;
-const TOKEN_BYTES: u64 = 4096;
+/// Number of bytes read of a token's file: more than any token has.
+const TOKEN_BYTES: u64 = 1 << 13;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 const EXAMPLES: &str = "\
@@ -98,14 +99,9 @@ impl ServiceArgs {
             return Ok(None);
         };
         let mut text = String::new();
-        let file = File::open(path).map(|file| file.take(TOKEN_BYTES + 1));
+        let file = File::open(path).map(|file| file.take(TOKEN_BYTES));
         let read = file.and_then(|mut file| file.read_to_string(&mut text));
-        let read = read.map_err(Error::io(path, "read"))?;
-        anyhow::ensure!(
-            read as u64 <= TOKEN_BYTES,
-            "{}: holds more than {TOKEN_BYTES} bytes, so it is no token",
-            path.display()
-        );
+        read.map_err(Error::io(path, "read"))?;
         let token = Token::new(&text);
         let token = token.map_err(|why| anyhow::anyhow!("{}: {why}", path.display()));
         token.map(Some)

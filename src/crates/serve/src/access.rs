@@ -3,7 +3,6 @@
 //! Without a token, a request must name its host by an address or as `localhost`. Otherwise a web site could point its
 //! own name at this machine (DNS rebinding) and have a browser read the answers for it.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::header::{AUTHORIZATION, HOST};
@@ -17,12 +16,6 @@ const TOKEN_MAX: usize = 4096;
 /// Secret that clients send: `Authorization: Bearer TOKEN` or, from browsers, as the password of any user.
 #[derive(Clone)]
 pub struct Token(String);
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token")
-    }
-}
 
 impl Token {
     /// Parses a token; surrounding white space is ignored. Fails if the token is too short or too long, or has

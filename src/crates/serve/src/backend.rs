@@ -4,7 +4,6 @@
 //! [`Backend::metrics`], which are called often, must return quickly.
 
 use std::any::Any;
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -85,7 +84,7 @@ pub struct NextPage {
 }
 
 /// Protocol whose calls the service answers at its own address over HTTP/2, such as a frontier's.
-pub trait Calls: fmt::Debug + Send {
+pub trait Calls: Send {
     /// Starts with a service at `address`, within its limits. Fails if a resource of the protocol cannot be opened, or
     /// is something else (`InvalidInput`), or if the system allows too few threads (`WouldBlock`).
     fn start(

@@ -44,7 +44,6 @@ const STREAM_WINDOW: u32 = 64 << 10;
 const CONNECTION_WINDOW: u32 = 32;
 
 /// Options of a service.
-#[derive(Debug)]
 pub struct ServiceOptions {
     /// Address to listen on; port 0: any free port.
     pub listen: SocketAddr,
@@ -69,7 +68,6 @@ impl ServiceOptions {
 }
 
 /// A running service. It ends with [`Service::stop`], or when it is dropped.
-#[derive(Debug)]
 pub struct Service {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
