@@ -94,7 +94,7 @@ fn a_store_of_another_version_is_refused() {
         (
             "\"cashrank_store\": 3",
             "\"cashrank_store\": 7",
-            &["version 7", "versions 1 to 3"][..],
+            &["version 7", "versions 3 and 6"][..],
         ),
         // Before version 0.3 a window could group measures.
         (
@@ -306,37 +306,20 @@ fn unpack(packed: &[u8], into: &Path) {
     }
 }
 
-/// A store that version 0.1 made with `--correction` continues without it: its ranking stays readable, its cash and
-/// windows are whole, and its file is removed once nothing refers to it.
+/// A store of program version 0.1, which kept no rows of links, is refused with advice, and stays unchanged.
 #[test]
-fn a_store_of_version_0_1_with_corrections_goes_on() {
+fn a_store_of_version_0_1_is_refused() {
     let lab = Lab::new();
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/good/store");
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/bad/store");
     let packed = fs::read(samples.join("0.1-correction.tar.zst")).unwrap();
     unpack(&packed, &lab.path(""));
-    let three = "{\"url\":\"http://a.example/\",\"links\":[\"http://b.example/\",\"http://c.example/\"]}\n\
-                 {\"url\":\"http://b.example/\",\"links\":[\"http://a.example/\"]}\n\
-                 {\"url\":\"http://c.example/\",\"links\":[\"http://a.example/\",\"http://b.example/\"]}\n";
-    lab.file("three.jsonl", three);
-    let old = lab.stat("old");
-    assert_eq!(old["records"], 27);
-    let top = lab.run("top --store old").exits(0).out;
-    assert!(top.contains("http://a.example/"), "{top}");
-    lab.run("verify --deep --store old").exits(0);
-    lab.run("ingest three.jsonl --store old --repeat 9")
-        .exits(0)
-        .says(&["nothing to do"]);
-    lab.run("ingest three.jsonl --store old --repeat 12")
-        .exits(0);
-    lab.run("verify --deep --store old").exits(0);
-    // As if it had been read 12 times without a correction ledger, and without rows.
-    lab.run("ingest three.jsonl --store new --repeat 12 --keep-links none")
-        .exits(0);
-    assert!(lab.snapshot("old") == lab.snapshot("new"));
-    lab.run("ingest three.jsonl --store old --repeat 13")
-        .exits(0);
-    assert!(!lab.path("old/correction").exists());
-    lab.run("verify --deep --store old").exits(0);
+    lab.file("in.jsonl", crawl(71, 60).concat());
+    let before = fs::read(lab.path("old/store.redb")).unwrap();
+    for line in ["ingest in.jsonl", "top", "stat", "verify --deep"] {
+        let done = lab.run(&format!("{line} --store old")).exits(2);
+        done.says(&["old/identity.json", "a store of version 1", "a new store"]);
+    }
+    assert!(fs::read(lab.path("old/store.redb")).unwrap() == before);
 }
 
 /// Unpacks the store `old` of a golden sample, made from the file `first` by this command; with `WRITE_SAMPLES` it is

@@ -248,11 +248,8 @@ impl CheckReport {
         };
         self.list_one(disk, dir, is_own);
         self.list_one(disk, &dir.join("marks"), number);
-        // A store of version 1 has no such folder.
-        if disk.list(&dir.join(ROWS)).is_ok() {
-            let own = |name: &str| number_of(name).is_some() || name.ends_with(".tmp");
-            self.list_one(disk, &dir.join(ROWS), own);
-        }
+        let own = |name: &str| number_of(name).is_some() || name.ends_with(".tmp");
+        self.list_one(disk, &dir.join(ROWS), own);
         self.list_one(disk, &dir.join(SNAPSHOTS), published);
     }
 

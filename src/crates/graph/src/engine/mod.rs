@@ -112,8 +112,6 @@ pub struct Engine<S = InMemory> {
     /// State besides the arrays; the ledger has the current totals.
     state: EngineState,
     storage: S,
-    /// True if failures and changes observed in fetches are kept.
-    track_fetches: bool,
     /// True if the records were applied before, in an earlier pass.
     is_replay: bool,
     /// Shard of the store, whose remote pages are counted.
@@ -134,7 +132,6 @@ impl<S: Storage> Engine<S> {
             links: Default::default(),
             state: EngineState::default(),
             storage,
-            track_fetches: true,
             is_replay: false,
             shard: None,
             config,
@@ -218,11 +215,6 @@ impl<S: Storage> Engine<S> {
         &self.storage
     }
 
-    /// Sets whether failures and changes observed in fetches are kept.
-    pub fn track_fetches(&mut self, track: bool) {
-        self.track_fetches = track;
-    }
-
     pub fn set_shard(&mut self, shard: Option<Shard>) {
         self.shard = shard;
     }
@@ -267,7 +259,7 @@ impl<S: Storage> Engine<S> {
                 self.storage.row(page, gone, links, again)?;
                 let digest = match entry.digest {
                     _ if gone => Digest::GONE,
-                    Digest::NONE if self.tracks_fetches() => digest_of(links),
+                    Digest::NONE if !self.is_replay => digest_of(links),
                     digest => digest,
                 };
                 let age = if gone { age::GONE } else { age::NOW };
@@ -278,7 +270,7 @@ impl<S: Storage> Engine<S> {
                 self.look(page, HistoryNote { digest, ..fetch }, totals);
             }
             What::Failed if has_totals => self.look(page, fetch, totals),
-            What::Failed if self.tracks_fetches() => {
+            What::Failed if !self.is_replay => {
                 let flags = fetch.page & !REACHED | FAILED;
                 self.look(
                     page,
@@ -352,11 +344,6 @@ impl<S: Storage> Engine<S> {
         !matches!(self.ledger.age(page), age::NEVER | age::COMPLETED)
     }
 
-    /// Returns true if failures and changes observed in this record are kept.
-    fn tracks_fetches(&self) -> bool {
-        self.track_fetches && !self.is_replay
-    }
-
     /// Returns the note of the fetch that a record reports, without a digest. Unless the record is replayed, the page was
     /// fetched at the record's own time or, without one, at the latest time so far that is not an outlier. Totals that a
     /// record gives are taken as they are.
@@ -365,7 +352,7 @@ impl<S: Storage> Engine<S> {
             let latest = self.state.fetch_times.latest().filter(|_| !has_totals);
             latest.map(|(time, _)| time)
         };
-        let flags = if self.tracks_fetches() { REACHED } else { 0 };
+        let flags = if self.is_replay { 0 } else { REACHED };
         let fetched = fetched_at.or_else(latest).filter(|_| !self.is_replay);
         HistoryNote::of_fetch(flags, fetched)
     }

@@ -107,10 +107,6 @@ impl StoreWriter {
         remove_unpublished(&*disk, dir)?;
         remove_leftovers(&*disk, dir)?;
         rows::remove_others(&*disk, dir, &manifest)?;
-        // Version 0.1 wrote this file with `--correction`. It belongs to the last commit until there is another.
-        if manifest.corrected.take().is_none() && !identity.has_rows() {
-            remove_file(&*disk, &dir.join("correction"))?;
-        }
         let mut store = StoreWriter {
             cash,
             names: NameLogs::open(&*disk, dir, Access::Write, manifest.names, pages)?,
@@ -171,9 +167,7 @@ impl StoreWriter {
         check_count(&dir.join("fingerprints"), known, pages)?;
         engine.restore_index(index);
         engine.storage_mut().note_index(from_file);
-        let identity = &engine.storage().identity;
-        let (track, shard) = (identity.has_fetches(), identity.settings.input.shard);
-        engine.track_fetches(track);
+        let shard = engine.storage().identity.settings.input.shard;
         engine.set_shard(shard);
         Ok(engine)
     }

@@ -256,8 +256,8 @@ pub fn is_own(name: &str) -> bool {
 /// Caches in a store that no commit names.
 const CACHES: [&str; 3] = [INDEX, "remote", WARM];
 
-/// Files that a killed process may leave: temporary caches and identity, and version 0.1's copy of inputs.
-const LEFTOVERS: [&str; 5] = ["index.tmp", "remote.tmp", "warm.tmp", NEXT, "replay"];
+/// Files that a killed process may leave: temporary caches and identity.
+const LEFTOVERS: [&str; 4] = ["index.tmp", "remote.tmp", "warm.tmp", NEXT];
 
 /// Folder with the settled states of version 0.2, which stays, empty.
 const OLD_BASES: &str = "base";

@@ -19,13 +19,8 @@ use crate::model::{Limits, is_setting};
 use crate::rules::InputRules;
 use crate::{Error, Result};
 
-/// Version of the store's layout. Stores of version 1, without kept rows, and 2, without failures and changes of
-/// fetches, are read and continue without these.
-pub const VERSION: u32 = WITH_FETCHES;
-/// First version with kept rows.
-const WITH_ROWS: u32 = 2;
-/// First version that keeps failures and changes.
-const WITH_FETCHES: u32 = 3;
+/// Version of the store's layout.
+pub const VERSION: u32 = 3;
 /// Version of a store that is a shard: older programs would take all records.
 const WITH_SHARD: u32 = 6;
 /// Versions that program version 0.2 gave to stores with partitions.
@@ -85,7 +80,6 @@ pub struct Identity {
     pub key: HashKey,
     /// XXH3-64 of the file.
     pub hash: u64,
-    version: u32,
 }
 
 /// Error for a directory without a store.
@@ -128,16 +122,6 @@ impl Identity {
         disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
     }
 
-    /// Returns true if the store's version keeps failures and changes.
-    pub fn has_fetches(&self) -> bool {
-        self.version >= WITH_FETCHES
-    }
-
-    /// Returns true if the store's version may keep rows.
-    pub fn has_rows(&self) -> bool {
-        self.version >= WITH_ROWS
-    }
-
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Identity> {
         let path = dir.join(IDENTITY);
         let text = read_whole(disk, &path).map_err(|error| {
@@ -160,10 +144,8 @@ impl Identity {
         let value: serde_json::Value = serde_json::from_slice(text)
             .map_err(|error| Error::damaged(path, error.to_string()))?;
         let version = value.get("cashrank_store").and_then(|v| v.as_u64());
-        let is_read = |version: &u64| {
-            (1..=u64::from(VERSION)).contains(version) || *version == u64::from(WITH_SHARD)
-        };
-        if let Some(version) = version.filter(|version| !is_read(version)) {
+        let is_other = |version: &u64| ![VERSION, WITH_SHARD].map(u64::from).contains(version);
+        if let Some(version) = version.filter(is_other) {
             let other = format!("{}: a store of version {version}", path.display());
             return Err(Error::Unsupported(if WITH_PARTITIONS.contains(&version) {
                 format!(
@@ -172,7 +154,7 @@ impl Identity {
                 )
             } else {
                 format!(
-                    "{other}; this cashrank reads versions 1 to {VERSION} and {WITH_SHARD}: use the cashrank that made it, or ingest the inputs \
+                    "{other}; this cashrank reads versions {VERSION} and {WITH_SHARD}: use the cashrank that made it, or ingest the inputs \
                      into a new store"
                 )
             }));
@@ -197,7 +179,6 @@ impl Identity {
             key: HashKey([half(0..16)?, half(16..32)?]),
             settings: file.settings,
             hash: xxh3_64(text),
-            version: file.cashrank_store,
         })
     }
 }

@@ -30,8 +30,8 @@ pub struct Manifest {
     /// XXH3-64 of the identity file, so that parts of two stores cannot be mixed.
     pub identity: u64,
     pub engine: EngineState,
-    /// Field of stores that version 0.1 created with `--correction`. Unused; the next commit drops it.
-    pub corrected: Option<CorrectionTotals>,
+    /// Unused: always 0, as in stores that program version 0.1 created without `--correction`.
+    pub corrected: u8,
     pub names: NameLengths,
     /// Runs of the history, oldest first.
     pub runs: Vec<HistoryRun>,
@@ -39,11 +39,11 @@ pub struct Manifest {
     pub admission_blocks: u64,
     /// Hash of the cash chunks' current slots ([`super::cash::slots_sum`]).
     pub slots: u64,
-    /// Unused: hash of the slots of a file that version 0.1 had with `--correction`.
+    /// Unused: hash of the slots of a file that program version 0.1 had.
     pub corrected_slots: u64,
     pub progress: InputProgress,
     /// Kept rows or why there are none. This and the next two fields are encoded after the others, unless all three are
-    /// the default: stores of version 1 have none. The counts of a shard and the times of records follow, up to the last
+    /// the default. The counts of a shard and the times of records follow, up to the last
     /// part that is not the default.
     #[serde(skip)]
     pub retention: Retention,
@@ -54,9 +54,6 @@ pub struct Manifest {
     #[serde(skip)]
     pub retired_rows: Vec<u64>,
 }
-
-/// Totals of version 0.1's ledger of corrections: a phase, and sums.
-pub type CorrectionTotals = (u32, u128, i128, i128, [u128; 3], u32, u64, u64, bool);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryRun {

@@ -102,15 +102,9 @@ pub(super) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
 }
 
 pub(super) fn remove_others(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<()> {
-    let folder = dir.join(ROWS);
-    match disk.list(&folder) {
-        // A store of version 1.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        names => drop(names.map_err(Error::opening(&folder))?),
-    }
     let current = manifest.retention.kept().map(|kept| kept.number);
     // Files of other names are not the store's.
-    remove_except(disk, &folder, |name| {
+    remove_except(disk, &dir.join(ROWS), |name| {
         number_of(name.strip_suffix(".tmp").unwrap_or(name)).is_none_or(|number| {
             let is_named = current == Some(number) || manifest.retired_rows.contains(&number);
             is_named && !name.ends_with(".tmp")

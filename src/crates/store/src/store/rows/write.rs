@@ -242,7 +242,7 @@ impl StoreWriter {
     pub(in crate::store) fn begin_rows(&mut self, keep: KeepRows) -> Result<()> {
         let (disk, dir) = (&*self.disk, &*self.dir);
         let retention = &self.manifest.retention;
-        let empty = self.manifest.engine.totals.pages == 0 && self.identity.has_rows();
+        let empty = self.manifest.engine.totals.pages == 0;
         let held = retention.kept().map_or(0, |kept| kept.lengths.data);
         let Some(most) = self.rows_most(keep, held) else {
             if retention.kept().is_some() {
