@@ -28,7 +28,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::folder::{make_dir, remove_file};
+use super::folder::{make_dir, remove_except, remove_file};
 use super::manifest::InputProgress;
 use crate::codec::frame::BlockHead;
 use crate::disk::{Access, Disk, StoreFile, read_sealed, write_sealed};
@@ -115,19 +115,14 @@ pub fn verify_spool(disk: &dyn Disk, store: &Path, progress: &InputProgress) -> 
 /// Removes the spool of a store, if there is one, whatever it holds.
 pub fn remove_spool(disk: &dyn Disk, store: &Path) -> Result<()> {
     let dir = store.join(SPOOL);
-    let names = match disk.list(&dir) {
-        Ok(names) => names,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Error::io(&dir, "list")(error)),
-    };
     let sync = || disk.sync_dir(&dir).map_err(Error::io(&dir, "sync"));
-    if names.iter().any(|name| name == ACKED) {
-        remove_file(disk, &dir.join(ACKED))?;
-        sync()?;
+    match disk.list(&dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        names => drop(names.map_err(Error::io(&dir, "list"))?),
     }
-    for name in names.iter().filter(|name| *name != ACKED) {
-        remove_file(disk, &dir.join(name))?;
-    }
+    remove_file(disk, &dir.join(ACKED))?;
+    sync()?;
+    remove_except(disk, &dir, |_| false)?;
     sync()
 }
 
@@ -195,12 +190,12 @@ impl Spool {
         if make_dir(&*disk, &dir)? {
             disk.sync_dir(store).map_err(Error::io(store, "sync"))?;
         }
-        write_sealed(&*disk, &dir.join(ACKED), &SpoolState { input, acked: 0 })?;
-        for first in list(&*disk, &dir)? {
-            remove_file(&*disk, &segment_path(&dir, first))?;
-        }
-        disk.sync_dir(&dir).map_err(Error::io(&dir, "sync"))?;
-        Ok(Spool::new(disk, dir, input, options, Inner::default()))
+        let state = SpoolState { input, acked: 0 };
+        write_sealed(&*disk, &dir.join(ACKED), &state)?;
+        let spool = Spool::resume(disk, store, state, 0, options)?;
+        let synced = spool.disk.sync_dir(&dir);
+        synced.map_err(Error::io(&dir, "sync"))?;
+        Ok(spool)
     }
 
     /// Resumes the spool of a stream: it must hold all acknowledged bytes from byte `from` on. The rest is truncated.
@@ -236,24 +231,14 @@ impl Spool {
             inner.last = Some((Arc::new(file), end));
         }
         inner.segments = held;
-        Ok(Spool::new(disk, dir, input, options, inner))
-    }
-
-    fn new(
-        disk: Arc<dyn Disk>,
-        dir: PathBuf,
-        input: u64,
-        options: SpoolOptions,
-        inner: Inner,
-    ) -> Spool {
-        Spool {
+        Ok(Spool {
             disk,
             dir,
             input,
             options,
             turn: Mutex::new(()),
             inner: Mutex::new(inner),
-        }
+        })
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -314,7 +299,14 @@ impl Spool {
         let block = [&head.sealed()[..], &inner.tail].concat();
         let (file, at) = match inner.last.take() {
             Some((file, at)) if at < self.options.segment_bytes => (file, at),
-            _ => (self.new_segment(inner, offset)?, 0),
+            _ => {
+                let path = segment_path(&self.dir, offset);
+                let file = Access::Create.open(&*self.disk, &path)?;
+                file.set_len(0)?;
+                inner.segments.push(offset);
+                inner.entries = true;
+                (Arc::new(file), 0)
+            }
         };
         let written = file.file.write_at(&block, at);
         written.map_err(Error::io(&file.path, "append"))?;
@@ -324,14 +316,6 @@ impl Spool {
         inner.last = Some((file, at + block.len() as u64));
         inner.tail.clear();
         Ok(())
-    }
-
-    fn new_segment(&self, inner: &mut Inner, first: u64) -> Result<Arc<StoreFile>> {
-        let file = Access::Create.open(&*self.disk, &segment_path(&self.dir, first))?;
-        file.set_len(0)?;
-        inner.segments.push(first);
-        inner.entries = true;
-        Ok(Arc::new(file))
     }
 
     /// Makes all appended bytes durable and reports the position, if it grew. Does nothing after [`Spool::close`].

@@ -113,23 +113,22 @@ impl BlockReader {
 
     /// Reads the next block. Returns the offset of its first byte; `None` after the last block.
     fn next(&mut self, disk: &dyn Disk) -> Result<Option<u64>> {
-        // Segments after the last byte of the range would hold it, too.
-        while self
-            .segment
-            .as_ref()
-            .is_none_or(|(_, size)| self.at >= *size)
-            || self.offset >= self.to && !self.segments.is_empty()
-        {
+        let (file, size) = loop {
+            // Segments after the last byte of the range would hold it, too.
+            let is_read = self.offset < self.to || self.segments.is_empty();
+            if let Some((file, size)) = &self.segment
+                && self.at < *size
+                && is_read
+            {
+                break (file, size);
+            }
             if !self.open_next(disk)? {
                 return Ok(None);
             }
-        }
+        };
         if self.offset >= self.to {
             return Ok(None);
         }
-        let Some((file, size)) = &self.segment else {
-            return Ok(None);
-        };
         let mut head = [0; HEADER];
         file.read_at(&mut head, self.at)?;
         let mut fields = HeadReader(&head);
