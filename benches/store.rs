@@ -77,7 +77,7 @@ fn store(c: &mut Criterion) {
         });
     });
     let mut engine = open(folder, &settings);
-    let progress = engine.storage().progress().clone();
+    let progress = engine.storage().manifest.progress.clone();
     group.bench_function("visit all", |b| {
         b.iter(|| engine.complete_pass().expect("completes"));
     });

@@ -510,7 +510,7 @@ fn links_are_kept_to_the_last_pass() {
     done.unwrap();
     assert_eq!(watch.said(&format!("{:?}", GiveUpReason::Asked)), 1);
     let view = open_view(&RealDisk, &without.store).unwrap();
-    assert!(view.rows_retention().kept().is_none());
+    assert!(view.manifest.retention.kept().is_none());
 }
 
 /// A damaged row ends a later pass; what was published stays.

@@ -356,7 +356,7 @@ fn where_rows_do_not_fit_all_else_goes_on() {
             );
         }
         assert_eq!(
-            matches!(view.rows_retention(), Retention::NotKept),
+            matches!(&view.manifest.retention, Retention::NotKept),
             name == "none"
         );
         drop(view);
@@ -414,7 +414,7 @@ fn a_full_disk_leaves_the_rows_of_a_checkpoint() {
             Err(other) => panic!("{other}"),
         }
         let view = open_view(&RealDisk, &full.store).unwrap();
-        let committed = view.counters().records as usize;
+        let committed = view.manifest.engine.counters.records as usize;
         assert!(
             committed < 300 && committed.is_multiple_of(40),
             "{committed}"

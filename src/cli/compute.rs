@@ -175,7 +175,7 @@ impl ComputeArgs {
             );
         }
         let view = open_to_publish(store)?;
-        let computing = self.computing(view.settings().config.damping_asked())?;
+        let computing = self.computing(view.identity.settings.config.damping_asked())?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let watcher = Arc::new(Watcher::new(stop));
@@ -308,7 +308,7 @@ impl ComputeArgs {
 /// Opens a store to publish a ranking; refuses one with records that could not be verified.
 pub(super) fn open_to_publish(store: &Path) -> anyhow::Result<View> {
     let view = open_view_to_publish(&RealDisk, store)?;
-    match &view.progress().unverified {
+    match &view.manifest.progress.unverified {
         Some(unverified) => anyhow::bail!("{}", withheld(unverified)),
         None => Ok(view),
     }

@@ -19,9 +19,9 @@ const RECORD: u32 = 1;
 pub fn origin_of(store: &Path) -> anyhow::Result<impl serde::Serialize> {
     let snapshot = Snapshot::latest(&RealDisk, store)?;
     let view = open_view(&RealDisk, store)?;
-    let (info, progress) = (snapshot.info(), view.progress());
+    let (info, progress) = (snapshot.info(), &view.manifest.progress);
     anyhow::ensure!(
-        info.counters == *view.counters(),
+        info.counters == view.manifest.engine.counters,
         cashrank::Error::Conflict(format!(
             "{}: its current snapshot is older than what was read last: run the ingest to its end",
             store.display()

@@ -470,9 +470,17 @@ fn show_checkpoint(store: &Path, is_json: bool) -> anyhow::Result<Exit> {
     };
     let disk = DiskUsage::of(store)?;
     let known = view.as_ref().map(|view| {
-        let (pages, config) = (view.state().totals.pages, &view.settings().config);
+        let (pages, config) = (
+            view.manifest.engine.totals.pages,
+            &view.identity.settings.config,
+        );
         let need = Need::to_resume(config, pages, None);
-        (pages, view.counters(), view.state().time, need)
+        (
+            pages,
+            &view.manifest.engine.counters,
+            view.manifest.engine.time,
+            need,
+        )
     });
     if is_json {
         let read = known.as_ref().map(|(pages, counters, at, need)| {

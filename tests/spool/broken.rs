@@ -183,7 +183,7 @@ fn an_ended_stream_is_taken_up_again() {
                 let records = |store: &str| {
                     let view =
                         cashrank_store::store::open_view(&RealDisk, &lab.path(store)).unwrap();
-                    let counters = view.counters();
+                    let counters = &view.manifest.engine.counters;
                     (counters.records, counters.visited, counters.links)
                 };
                 assert_eq!(records(&store), records("whole1"));

@@ -213,5 +213,5 @@ pub fn run_on(job: &IngestJob, disk: Arc<dyn Disk>) -> Result<IngestOutcome> {
 pub fn verify(store: &Path) -> Result<u64> {
     let view = cashrank_store::store::open_view(&RealDisk, store)?;
     view.verify()?;
-    cashrank_store::store::verify_spool(&RealDisk, store, view.progress())
+    cashrank_store::store::verify_spool(&RealDisk, store, &view.manifest.progress)
 }

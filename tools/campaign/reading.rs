@@ -83,7 +83,12 @@ const READERS: [(&str, Reader); 11] = [
         let view = open_view(disk, store())?;
         let settings = settings_of(disk, store())?;
         let spooled = spool_state(disk, store())?;
-        let state = (view.counters(), view.progress(), settings, spooled);
+        let state = (
+            &view.manifest.engine.counters,
+            &view.manifest.progress,
+            settings,
+            spooled,
+        );
         Ok(format!("{state:?}"))
     }),
     ("verify", |disk| {

@@ -105,7 +105,7 @@ impl Shared {
 /// Returns whether an ingest into a store did not come to its end.
 fn is_unfinished(path: &Path) -> bool {
     open_view(&RealDisk, path).is_ok_and(|view| {
-        let progress = view.progress();
+        let progress = &view.manifest.progress;
         !progress.inputs.is_empty() && !progress.finished
     })
 }

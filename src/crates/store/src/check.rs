@@ -84,7 +84,7 @@ impl CheckReport {
             }
         };
         if depth == Depth::Deep {
-            let pages = view.state().totals.pages;
+            let pages = view.manifest.engine.totals.pages;
             let work = || format!("a deep check of {pages} pages");
             check_room(memory, view.deep_bytes(), work, "leave `deep` out")?;
         }
@@ -103,7 +103,7 @@ impl CheckReport {
                 damaged => damage.push(damaged),
             }
         }
-        let spool = verify_spool(disk, dir, view.progress());
+        let spool = verify_spool(disk, dir, &view.manifest.progress);
         let spool_bytes = spool.unwrap_or_else(|error| {
             damage.push(error);
             0
@@ -271,12 +271,12 @@ fn is_snapshot(name: &str) -> bool {
 
 /// Checks that the current snapshot does not contradict the checkpoint.
 fn check_fits(info: &Info, view: &View, snapshot: &Path) -> Result<()> {
-    if info.counters.records > view.counters().records {
-        let (path, snapshot) = (view.dir().join("store.redb"), snapshot.display());
+    if info.counters.records > view.manifest.engine.counters.records {
+        let (path, snapshot) = (view.dir.join("store.redb"), snapshot.display());
         let what = format!("it is older than the current snapshot, {snapshot}");
         return Err(Error::damaged(path, what));
     }
-    if info.settings != *view.settings() {
+    if info.settings != view.identity.settings {
         let what = "it belongs to a store with other settings";
         return Err(Error::damaged(snapshot, what));
     }

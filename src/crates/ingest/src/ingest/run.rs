@@ -58,7 +58,7 @@ pub fn ingest(
     if writer.storage().is_new {
         observer.say(format!("new store {}", job.store.display()));
     }
-    let identity = writer.storage().identity();
+    let identity = writer.storage().identity.hash;
     let done = run(job, disk.clone(), writer, observer);
     done.map_err(|error| blame_move(&*disk, &job.store, identity, error))
 }
@@ -69,7 +69,7 @@ fn run(
     writer: Writer,
     observer: &mut dyn Observer,
 ) -> Result<IngestOutcome> {
-    let committed = writer.storage().progress().clone();
+    let committed = writer.storage().manifest.progress.clone();
     let found = stream::found(&*disk, job)?;
     let plan = plan(job, committed.clone(), found, observer)?;
     check_passes(&plan.progress, &writer)?;
@@ -126,7 +126,7 @@ fn run(
     }
     run.report_rebuilt();
     run.writer.release_rows()?;
-    let reason = run.writer.storage_mut().rows_given_up();
+    let reason = run.writer.storage_mut().rows_given_up.take();
     let dropped = run.report_rows_given_up(reason);
     // The snapshot at the end, if a crash prevented it.
     if committed.finished && run.owes_snapshot() {
@@ -365,7 +365,7 @@ impl IngestRun<'_> {
     fn read_before(mut self) -> Result<IngestOutcome> {
         if let Some(spooling) = self.spooling.take() {
             spooling.end();
-            remove_spool(&**self.writer.disk(), &self.job.store)?;
+            remove_spool(&*self.writer.storage().disk, &self.job.store)?;
         }
         Ok(self.outcome(true, false))
     }
@@ -393,7 +393,7 @@ impl IngestRun<'_> {
     /// Reports what passes after the first go over, once it is known.
     fn report_passes(&mut self) {
         if self.progress.repeat > 1 && !self.progress.finished {
-            let how = if self.writer.keeps_rows() {
+            let how = if self.writer.storage().rows.is_some() {
                 "all but the first use the links kept in the store"
             } else {
                 "each reads the inputs, as their links are not kept (`keep_links`)"
@@ -405,7 +405,7 @@ impl IngestRun<'_> {
 
     /// Reports a cache of the store that was damaged and rebuilt, if there is one.
     fn report_rebuilt(&mut self) {
-        if let Some(damage) = &self.writer.storage_mut().rebuilt() {
+        if let Some(damage) = &self.writer.storage_mut().rebuilt.take() {
             self.observer.note(IngestEvent::Rebuilt { damage });
         }
     }
@@ -437,7 +437,7 @@ impl IngestRun<'_> {
     fn report_memory(&mut self) {
         let (need, fits) = self.writer.memory();
         if let Some(budget) = self.writer.memory_limit() {
-            let settles = self.job.settle.is_some() && self.writer.keeps_rows();
+            let settles = self.job.settle.is_some() && self.writer.storage().rows.is_some();
             self.observer.note(IngestEvent::Memory {
                 pages: self.writer.pages(),
                 need,
@@ -471,7 +471,7 @@ impl IngestRun<'_> {
     }
 
     fn is_over_rows(&self) -> bool {
-        self.is_repeating() && self.writer.keeps_rows()
+        self.is_repeating() && self.writer.storage().rows.is_some()
     }
 
     /// Returns true if a pass other than the first is about to begin.

@@ -27,7 +27,7 @@ impl Resettling {
         if HistoryView::totals(view).pages == 0 {
             return Err(Error::Usage("nothing to settle: there are no pages".into()));
         }
-        let latest = match Snapshot::latest(&RealDisk, view.dir()) {
+        let latest = match Snapshot::latest(&RealDisk, &view.dir) {
             Ok(latest) => Some((latest.path().to_path_buf(), latest.info().clone())),
             // A ranking that exists but cannot be read at the moment may be more accurate than the new one, or leave
             // out more links.
@@ -48,7 +48,9 @@ impl Resettling {
         }
         // A ranking of several shards covers other links.
         let is_same = |info: &Info| {
-            info.counters == *view.counters() && info.expire() == expire && info.cluster.is_none()
+            info.counters == view.manifest.engine.counters
+                && info.expire() == expire
+                && info.cluster.is_none()
         };
         Ok(Resettling {
             expire,

@@ -105,7 +105,7 @@ impl Store {
     /// the reason if it keeps no links.
     pub fn settle(&self, until: f64) -> Result<Snapshot> {
         let view = open_view_to_publish(&RealDisk, &self.dir)?;
-        view.progress().check_verified(&self.dir)?;
+        view.manifest.progress.check_verified(&self.dir)?;
         let again = Resettling::of(&view, None)?;
         if again.done(until).is_none() {
             let settle = again.settle(until);

@@ -155,10 +155,10 @@ impl Writer {
         options.limits.check()?;
         let settings = options.settings();
         let mut writer = Writer::open_for_inputs(disk, dir, &settings, options.clone(), false)?;
-        writer.storage().progress().check_finished(dir)?;
-        snapshot::check_not_newer(&**writer.disk(), dir, writer.counters())?;
+        writer.storage().manifest.progress.check_finished(dir)?;
+        snapshot::check_not_newer(&*writer.storage().disk, dir, writer.counters())?;
         // Rows that were given up during opening are still there.
-        writer.changed = writer.storage_mut().rows_given_up().is_some();
+        writer.changed = writer.storage_mut().rows_given_up.take().is_some();
         Ok(writer)
     }
 
@@ -178,7 +178,7 @@ impl Writer {
         let rules = Rules {
             limits: limits.clone(),
             self_links: config.self_links,
-            key: engine.storage().key(),
+            key: engine.storage().identity.key,
             input: settings.input.clone(),
             follow: config.follow.clone(),
         };
@@ -252,7 +252,7 @@ impl Writer {
         self.checkpoint()?;
         // The index only saves time.
         let _ = self.keep_index();
-        let disk = self.disk().clone();
+        let disk = self.storage().disk.clone();
         let view = self.view()?;
         drop(self);
         view.reopened(&*disk)
@@ -286,15 +286,15 @@ impl Writer {
         }
         if self.changed {
             // Progress of ingests of inputs into the store is preserved.
-            let progress = self.storage().progress().clone();
+            let progress = self.storage().manifest.progress.clone();
             let made = checkpoint(&mut self.engine, &progress);
             made.inspect_err(|_| self.has_failed = true)?;
             self.changed = false;
-            if self.storage_mut().rows_given_up().is_some() {
+            if self.storage_mut().rows_given_up.take().is_some() {
                 self.release_rows()?;
             }
         }
-        applied.map(|()| self.generation())
+        applied.map(|()| self.storage().manifest.generation)
     }
 
     /// Makes all that was pushed durable, ranks all pages, and publishes this as the store's current snapshot.
@@ -315,22 +315,25 @@ impl Writer {
         watcher: Watcher,
     ) -> Result<Option<Snapshot>> {
         self.checkpoint()?;
-        self.storage().progress().check_verified(self.dir())?;
+        self.storage()
+            .manifest
+            .progress
+            .check_verified(&self.storage().dir)?;
         let settle = self.settling(settle, watcher);
         // The index only saves time.
         let _ = self.keep_index();
         let (view, keep) = (self.view()?, self.options.keep_snapshots);
-        if snapshot::publish(&**self.disk(), &view, keep, settle.as_ref())?.is_none() {
+        if snapshot::publish(&*self.storage().disk, &view, keep, settle.as_ref())?.is_none() {
             return Ok(None);
         }
         drop(view);
         self.release_rows()?;
-        Snapshot::latest(&**self.disk(), self.dir()).map(Some)
+        Snapshot::latest(&*self.storage().disk, &self.storage().dir).map(Some)
     }
 
     /// Returns whether links of pages are kept. They are given up if they do not fit.
     pub fn rows_retention(&self) -> &Retention {
-        self.storage().rows_retention()
+        &self.storage().manifest.retention
     }
 
     fn apply(&mut self) -> Result<()> {
@@ -367,7 +370,7 @@ impl Writer {
         Error::Conflict(format!(
             "{}: this writer takes no more records, because an earlier record or checkpoint failed; open the store \
             again",
-            self.dir().display()
+            self.storage().dir.display()
         ))
     }
 }
@@ -383,25 +386,8 @@ impl Writer {
         self.engine.storage_mut()
     }
 
-    pub fn dir(&self) -> &Path {
-        self.storage().dir()
-    }
-
-    pub fn disk(&self) -> &Arc<dyn Disk> {
-        self.storage().disk()
-    }
-
     pub fn pages(&self) -> u64 {
         self.engine.ledger().totals().pages
-    }
-
-    /// Returns the number of the last commit.
-    pub fn generation(&self) -> u64 {
-        self.storage().generation()
-    }
-
-    pub fn keeps_rows(&self) -> bool {
-        self.storage().keeps_rows()
     }
 
     /// Makes the state durable, with the progress in the inputs. Returns why rows were given up, if they were;
@@ -409,7 +395,7 @@ impl Writer {
     /// the store accepts no more records.
     pub fn commit(&mut self, progress: &InputProgress) -> Result<Option<GiveUpReason>> {
         checkpoint(&mut self.engine, progress)?;
-        Ok(self.storage_mut().rows_given_up())
+        Ok(self.storage_mut().rows_given_up.take())
     }
 
     /// Writes the index of the last commit, unless the present one suffices. Errors leave the store writable.
@@ -419,8 +405,8 @@ impl Writer {
 
     /// Removes row files that were compacted, except for the one that readers of the current snapshot use.
     pub fn release_rows(&mut self) -> Result<()> {
-        let retention = *self.storage().rows_retention();
-        let named = snapshot::rows_named(&**self.disk(), self.dir(), &retention)?;
+        let retention = self.storage().manifest.retention;
+        let named = snapshot::rows_named(&*self.storage().disk, &self.storage().dir, &retention)?;
         self.storage_mut().release_rows(named)
     }
 

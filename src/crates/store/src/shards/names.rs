@@ -137,12 +137,12 @@ impl<'e> Asker<'e> {
     /// Opens a store. Returns a warning with it if its file of remote pages cannot be used.
     fn open(disk: &dyn Disk, store: &'e LocalShard) -> Result<(Asker<'e>, Option<String>)> {
         let view = open_view_to_publish(disk, &store.dir)?;
-        view.progress().check_finished(&store.dir)?;
+        view.manifest.progress.check_finished(&store.dir)?;
         let pages = view.totals().pages;
         if pages > NUMBERS {
             return Err(too_many());
         }
-        let known = KnownRemote::read(disk, &store.dir, view.identity(), store.shard);
+        let known = KnownRemote::read(disk, &store.dir, view.manifest.identity, store.shard);
         let (known, warning) = match known {
             Ok(known) => (known, None),
             Err(flaw) => (KnownRemote::default(), Some(flaw.to_string())),
@@ -150,7 +150,7 @@ impl<'e> Asker<'e> {
         let asker = Asker {
             store,
             owner: None,
-            names: NameReader::open(disk, &store.dir, view.name_lengths())?,
+            names: NameReader::open(disk, &store.dir, view.manifest.names)?,
             pages,
             next: known.covered,
             known,

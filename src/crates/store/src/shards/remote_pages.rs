@@ -37,7 +37,7 @@ impl NamesState {
         let Some(last) = pages.checked_sub(1) else {
             return Ok(NamesState::default());
         };
-        let sum = view.names().sum_of_prints(last)?;
+        let sum = view.names.sum_of_prints(last)?;
         let none = || Error::internal(format!("no block of fingerprints ends with page {last}"));
         let sum = sum.ok_or_else(none)?;
         Ok(NamesState { pages, sum })
@@ -167,7 +167,7 @@ impl KnownRemote {
             return Ok(());
         }
         self.covered = pages;
-        self.put(disk, view.dir(), view.identity(), states)
+        self.put(disk, &view.dir, view.manifest.identity, states)
     }
 
     pub(super) fn put(
@@ -223,15 +223,15 @@ pub(super) fn unowned(dir: &Path, owner: usize, shards: u32) -> Error {
 
 /// Checks the file of remote pages of a shard's store, if there is one.
 pub fn verify_remote(disk: &dyn Disk, view: &View) -> Result<()> {
-    let Some(shard) = view.settings().input.shard else {
+    let Some(shard) = view.identity.settings.input.shard else {
         return Ok(());
     };
-    let known = KnownRemote::read(disk, view.dir(), view.identity(), shard)?;
+    let known = KnownRemote::read(disk, &view.dir, view.manifest.identity, shard)?;
     let own = known.state_of(shard.number());
-    if own.begins(view.names(), view.totals().pages)? {
+    if own.begins(&view.names, view.totals().pages)? {
         Ok(())
     } else {
-        Err(foreign(view.dir()))
+        Err(foreign(&view.dir))
     }
 }
 

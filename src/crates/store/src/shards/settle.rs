@@ -83,7 +83,7 @@ pub fn settle(
     let names = exchange_names(disk, &local, peers, options.memory)?;
     let (shards, mut warnings) = (names.shards, names.warnings);
     for NamedShard { view, .. } in &shards {
-        view.progress().check_verified(view.dir())?;
+        view.manifest.progress.check_verified(&view.dir)?;
     }
     let rows = shards.iter().map(|shard| shard.view.rows());
     let mut rows = rows.collect::<Result<Vec<_>>>()?;
@@ -129,7 +129,7 @@ pub fn settle(
 fn local_config(shards: &[NamedShard]) -> Result<crate::engine::Config> {
     let first = shards.first();
     let first = first.ok_or_else(|| Error::internal("a process has no shard"))?;
-    Ok(first.view.settings().config.clone())
+    Ok(first.view.identity.settings.config.clone())
 }
 
 /// Returns true if `here` is true in all processes.
@@ -148,7 +148,7 @@ fn ranking_id(
 ) -> Result<u64> {
     let states = local.iter().zip(shards).map(|(store, shard)| {
         let number = u64::from(store.shard.number());
-        let records = shard.view.counters().records;
+        let records = shard.view.manifest.engine.counters.records;
         let pages = shard.view.totals().pages;
         [number, store.identity, records, pages]
     });
@@ -163,13 +163,14 @@ fn ranking_id(
 /// Returns the store's current snapshot if it is of its last commit and, for a ranking of all shards, intact.
 fn current(disk: &dyn Disk, shard: &NamedShard) -> Option<RankedShard> {
     let view = &shard.view;
-    let latest = Snapshot::latest(disk, view.dir()).ok()?;
+    let latest = Snapshot::latest(disk, &view.dir).ok()?;
     let info = latest.info();
-    let is_current = info.counters == *view.counters() && info.pages == view.totals().pages;
+    let is_current =
+        info.counters == view.manifest.engine.counters && info.pages == view.totals().pages;
     // A ranking that will be replaced in any case need not be read.
     let is_sound = is_current && (info.cluster.is_none() || latest.check_sums().is_ok());
     is_sound.then(|| RankedShard {
-        dir: view.dir().into(),
+        dir: view.dir.clone(),
         path: latest.path().into(),
         info: info.clone(),
     })
@@ -264,7 +265,7 @@ fn publish(
     all_agree(true, peers)?;
     let published = shards.iter().zip(prepared).map(|(shard, prepared)| {
         let (path, info) = put_in_place(disk, &shard.view, prepared, keep)?;
-        let dir: &Path = shard.view.dir();
+        let dir: &Path = &shard.view.dir;
         Ok(RankedShard {
             dir: dir.into(),
             path,

@@ -233,7 +233,7 @@ pub(super) fn read(
     before: Vec<KnownBlock>,
     mut each: impl FnMut(&mut FactsWithCash) -> Result<()>,
 ) -> Result<u64> {
-    let is_measure = measure(&view.settings().config);
+    let is_measure = measure(&view.identity.settings.config);
     let joins = view.joined_runs().is_some();
     let paid = view.totals().paid;
     let mut before = before.into_iter();

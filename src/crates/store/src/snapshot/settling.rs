@@ -140,7 +140,7 @@ impl SettleSettings {
     /// Returns true if there are rows, and the memory to settle over them.
     pub fn is_possible(&self, view: &View) -> bool {
         let pages = HistoryView::totals(view).pages;
-        if view.rows_retention().kept().is_none() || pages > PAGES_MAX {
+        if view.manifest.retention.kept().is_none() || pages > PAGES_MAX {
             return false;
         }
         let bytes = self.bytes(view);
@@ -186,7 +186,7 @@ impl SettleSettings {
 
     /// Returns the memory that settling takes, in bytes.
     pub fn bytes(&self, view: &View) -> u64 {
-        let kept = view.rows_retention().kept();
+        let kept = view.manifest.retention.kept();
         kept.map_or(0, |_| view.totals().pages * SETTLING)
     }
 
@@ -207,12 +207,12 @@ impl SettleSettings {
     /// Returns the options for settling a commit: the requested bound or, if inputs were read in several passes, that
     /// of the window if it is lower, so that the effort of the passes is not wasted.
     pub(super) fn options_of(&self, view: &View) -> Result<RankOptions> {
-        let settings = view.settings();
+        let settings = &view.identity.settings;
         let mut options = RankOptions {
             spare: self.goal.spare,
             ..RankOptions::until(settings.config.damping_units(), self.goal.until)
         };
-        if view.progress().is_past_first() {
+        if view.manifest.progress.is_past_first() {
             let estimation = Estimation::begin(view, &settings.config)?;
             let window = estimation.window().bound_l1();
             options.until = options.until.min(window.unwrap_or(options.until));
@@ -261,8 +261,8 @@ impl SettleSettings {
         if self.may_start_from_published
             && !self.is_cold
             // An unreadable ranking is not used.
-            && let Ok(Some(latest)) = Latest::read(disk, view.dir())
-            && let path = view.dir().join(SNAPSHOTS).join(latest.snapshot)
+            && let Ok(Some(latest)) = Latest::read(disk, &view.dir)
+            && let path = view.dir.join(SNAPSHOTS).join(latest.snapshot)
             && let Ok(published) = SnapshotColumns::of(disk, &path)
             && let Ok(Some(settled)) = settle_near(rows, &published, options, watch)
         {
@@ -278,16 +278,19 @@ impl SettleSettings {
         view: &View,
         settled: &SettlingResult,
     ) -> Result<()> {
-        let kept = view.rows_retention().kept();
+        let kept = view.manifest.retention.kept();
         let Some((rows, totals)) = kept.zip(settled.state_totals()) else {
             return Ok(());
         };
         let pages = settled.settled_pages();
         let pages = pages.ok_or_else(|| Error::internal("pages are not paid alike"))?;
         let written = view.last_block().and_then(|last_block| {
-            let of = (view.identity(), view.counters().records);
+            let of = (
+                view.manifest.identity,
+                view.manifest.engine.counters.records,
+            );
             let head = WarmHead::new(of, *rows, last_block, totals);
-            warm::write(disk, view.dir(), &head, pages)
+            warm::write(disk, &view.dir, &head, pages)
         });
         match written {
             Ok(_) => self.watcher.wrote_warm.store(true, Ordering::Release),
@@ -307,7 +310,7 @@ fn from_warm(
     options: &RankOptions,
     watch: &mut Watching<'_>,
 ) -> Result<Option<SettlingResult>> {
-    let start = warm.until(rows, view.counters().records)?;
+    let start = warm.until(rows, view.manifest.engine.counters.records)?;
     let settled = settle_from(rows, options, &start, watch);
     settled.map_err(|error| match error {
         Error::Internal { what } => warm.file.damaged(what),
@@ -348,8 +351,8 @@ pub fn publish(
 /// Copies the cash of a commit to a file, so that the store may commit while a snapshot is made. Returns the file, which
 /// the caller removes after that.
 pub fn set_cash_aside(disk: &dyn Disk, view: &mut View) -> Result<PathBuf> {
-    let name = format!("{:012}.cash.tmp", view.counters().records);
-    let path = view.dir().join(SNAPSHOTS).join(name);
+    let name = format!("{:012}.cash.tmp", view.manifest.engine.counters.records);
+    let path = view.dir.join(SNAPSHOTS).join(name);
     view.set_cash_aside(disk, &path)?;
     Ok(path)
 }
@@ -362,7 +365,7 @@ pub(super) fn with_lock<T>(
     publish: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
     view.check_in_place(disk)?;
-    if !view.is_writers() {
+    if view.lock.is_none() {
         return Err(Error::internal(
             "a ranking is published without the store's lock",
         ));
@@ -383,31 +386,31 @@ pub fn put_in_place(
     let name = file.place.file_name().unwrap_or_default();
     let latest = Latest {
         snapshot: name.to_string_lossy().into_owned(),
-        names: view.name_lengths(),
-        rows: *view.rows_retention(),
+        names: view.manifest.names,
+        rows: view.manifest.retention,
     };
-    let current = Latest::read(disk, view.dir()).ok().flatten();
+    let current = Latest::read(disk, &view.dir).ok().flatten();
     let replaces = (current.as_ref()).is_some_and(|at| at.snapshot == latest.snapshot);
     if replaces {
         remove_computed(disk, view, &info)?;
-        latest.write(disk, view.dir())?;
+        latest.write(disk, &view.dir)?;
     } else if current.is_none() {
-        Latest::begin(disk, view.dir())?;
+        Latest::begin(disk, &view.dir)?;
     }
     let path = file.put_in_place()?;
     if !replaces {
-        latest.write(disk, view.dir())?;
+        latest.write(disk, &view.dir)?;
     }
-    thin(disk, view.dir(), keep)?;
+    thin(disk, &view.dir, keep)?;
     Ok((path, info))
 }
 
 /// Removes rankings beside a replaced snapshot of the same records that had fewer pages.
 fn remove_computed(disk: &dyn Disk, view: &View, info: &Info) -> Result<()> {
-    if latest_info(disk, view.dir()).is_some_and(|before| before.pages == info.pages) {
+    if latest_info(disk, &view.dir).is_some_and(|before| before.pages == info.pages) {
         return Ok(());
     }
-    for (number, _, path) in computed(disk, view.dir())? {
+    for (number, _, path) in computed(disk, &view.dir)? {
         if number == info.counters.records {
             disk.remove(&path).map_err(Error::io(&path, "remove"))?;
         }
@@ -538,7 +541,7 @@ mod tests {
         writer.checkpoint().unwrap();
         drop(writer);
         let view = open_view_to_publish(&RealDisk, &dir).unwrap();
-        let d = view.settings().config.damping();
+        let d = view.identity.settings.config.damping();
         let a = 1.0 / (1.0 - d / 2.0);
         let c = 1.0 + d * a;
         // The damping used is 1.9e-9 from the requested one, so a goal of 1e-9 cannot be reached.

@@ -47,7 +47,7 @@ pub fn prepare<'v>(
     with_lock(disk, view, || {
         let mut writer = SnapshotWriter::begin(disk, view)?;
         writer.facts(&Mutex::default(), (0, &Watcher::default()))?;
-        let window = Window::settled(&view.settings().config, scores);
+        let window = Window::settled(&view.identity.settings.config, scores);
         writer.scores(scores, window.estimator, None)?;
         writer.ranks(ranks.iter().copied().map(Ok))?;
         writer.finish(window, None, Some(of))
@@ -62,10 +62,10 @@ pub(super) fn write<'v>(
     view: &'v View,
     settle: Option<&SettleSettings>,
 ) -> Result<Option<(TempFile<'v>, Info, Option<SettlingResult>)>> {
-    let config = &view.settings().config;
+    let config = &view.identity.settings.config;
     let pages = view.totals().pages;
     let mut writer = SnapshotWriter::begin(disk, view)?;
-    let mut ranks = RankCollector::new(pages, RANKING_MOST, view.dir())?;
+    let mut ranks = RankCollector::new(pages, RANKING_MOST, &view.dir)?;
     let mut computed = None;
     if let Some(settle) = settle
         && settle.is_possible(view)
@@ -130,9 +130,9 @@ struct SnapshotWriter<'v> {
 impl<'v> SnapshotWriter<'v> {
     /// Begins the file of a commit's snapshot; an error if a newer one was published.
     pub fn begin(disk: &'v dyn Disk, view: &'v View) -> Result<SnapshotWriter<'v>> {
-        check_not_newer(disk, view.dir(), view.counters())?;
-        let name = format!("{:012}.snapshot", view.counters().records);
-        let temporary = TempFile::of(disk, view.dir().join(SNAPSHOTS).join(name));
+        check_not_newer(disk, &view.dir, &view.manifest.engine.counters)?;
+        let name = format!("{:012}.snapshot", view.manifest.engine.counters.records);
+        let temporary = TempFile::of(disk, view.dir.join(SNAPSHOTS).join(name));
         Ok(SnapshotWriter {
             view,
             file: BlockWriter::create(disk, &temporary.path, COLUMNS)?,
@@ -320,7 +320,7 @@ impl<'v> SnapshotWriter<'v> {
                 "a ranking would have no finite certificate",
             ));
         }
-        let (view, settings) = (self.view, self.view.settings());
+        let (view, settings) = (self.view, &self.view.identity.settings);
         let (state, totals) = (view.state(), view.totals());
         let bound = window
             .bound_l1()

@@ -18,7 +18,6 @@ use super::rows::{self, GiveUpReason, KeepRows, RowWriter};
 use super::tables::{Tables, Transaction, pack_run};
 use super::view::{View, check_count};
 use super::warm::{WARM, WarmRows, WarmStart};
-use crate::batch::HashKey;
 use crate::disk::{Access, Disk, DiskFile, StoreFile};
 use crate::engine::{
     Admission, CHUNK_PAGES, CashMark, Engine, EngineState, Fingerprint, Notes, PageId, Storage,
@@ -31,9 +30,9 @@ use crate::{Error, Result};
 
 /// Store open for writing: the storage of a durable [`Engine`].
 pub struct StoreWriter {
-    pub(super) disk: Arc<dyn Disk>,
-    pub(super) dir: PathBuf,
-    pub(super) identity: Identity,
+    pub disk: Arc<dyn Disk>,
+    pub dir: PathBuf,
+    pub identity: Identity,
     /// True if the store was just created.
     pub is_new: bool,
     tables: Arc<Tables>,
@@ -44,18 +43,18 @@ pub struct StoreWriter {
     /// Number of pages that the index on disk covers.
     pub(super) indexed: u64,
     /// Damage of a cache, the index or the row directory, that was rebuilt, until it is reported.
-    pub(super) rebuilt: Option<Error>,
+    pub rebuilt: Option<Error>,
     /// Kept rows, if the store keeps them.
-    pub(super) rows: Option<RowWriter>,
+    pub rows: Option<RowWriter>,
     /// Reason why rows were given up, until it is reported.
-    pub(super) rows_given_up: Option<GiveUpReason>,
+    pub rows_given_up: Option<GiveUpReason>,
     /// Number of a row file that the next commit does not name.
     pub(super) doomed_rows: Option<u64>,
     /// Warm start if there is one that fits, or the error of opening it.
     pub(super) warm: Option<Result<WarmStart>>,
     /// Rows of the commit that is being ranked and whose result will be the next warm start.
     pub(super) ranked: Option<WarmRows>,
-    pub(super) manifest: Manifest,
+    pub manifest: Manifest,
     /// Newest run of the history, while it is packed.
     packing: Option<JoinHandle<Result<PackedRun>>>,
     admissions: Packer<Admission>,
@@ -150,7 +149,7 @@ impl StoreWriter {
         let slots = self.cash.slots.clone();
         let cash = CashFile::open(&*self.disk, &self.dir, Access::Look, slots)?;
         let names = NameReader::open(&*self.disk, &self.dir, self.manifest.names)?;
-        names.check_end(&self.key())?;
+        names.check_end(&self.identity.key)?;
         let config = self.identity.settings.config.clone();
         let dir = self.dir.clone();
         let room = pages_with_room(&config, limits);
@@ -172,31 +171,6 @@ impl StoreWriter {
         Ok(engine)
     }
 
-    pub fn key(&self) -> HashKey {
-        self.identity.key
-    }
-
-    /// Returns the hash of the identity file.
-    pub fn identity(&self) -> u64 {
-        self.identity.hash
-    }
-
-    pub fn dir(&self) -> &Path {
-        &self.dir
-    }
-
-    pub fn disk(&self) -> &Arc<dyn Disk> {
-        &self.disk
-    }
-
-    pub fn generation(&self) -> u64 {
-        self.manifest.generation
-    }
-
-    pub fn progress(&self) -> &InputProgress {
-        &self.manifest.progress
-    }
-
     /// Returns the last committed state, for reading while this store continues.
     pub fn view(&self) -> Result<View> {
         let tables = self.tables.clone();
@@ -204,11 +178,6 @@ impl StoreWriter {
         view.lock = Some(self.lock.clone());
         view.warm = self.warm();
         Ok(view)
-    }
-
-    /// Returns the damage of a cache that was rebuilt, once.
-    pub fn rebuilt(&mut self) -> Option<Error> {
-        self.rebuilt.take()
     }
 }
 

@@ -56,7 +56,7 @@ pub use checkpoint::{StoreWriter, checkpoint};
 pub use folder::{IDENTITY, blame_move, is_busy, is_own, lock_soon};
 pub use identity::{Settings, VERSION, differences};
 pub use index_file::{IndexFile, keep_index, trust_index};
-pub use manifest::{Input, InputProgress, Unverified};
+pub use manifest::{Input, InputProgress, Manifest, Unverified};
 pub use names::{NameLengths, NameReader, kept};
 pub use spool::{OnDurable, SpoolOptions, SpoolState, spool_state, verify_spool};
 pub use spool::{Spool, SpoolReader, remove_spool};

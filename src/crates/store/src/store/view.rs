@@ -12,15 +12,15 @@ use super::folder::{
 };
 use super::identity::{Identity, Settings, no_store};
 use super::index_file::{IndexFile, reindex};
-use super::manifest::{HistoryRun, InputProgress, Manifest};
-use super::names::{NameLengths, NameReader};
-use super::rows::{KeptRows, Retention, RowFile};
+use super::manifest::{HistoryRun, Manifest};
+use super::names::NameReader;
+use super::rows::{KeptRows, RowFile};
 use super::tables::{Tables, Transaction};
 use super::warm::WarmStart;
 use crate::disk::{Access, Disk, DiskFile, StoreFile};
 use crate::engine::{
-    Admissions, Blocks, CHUNK_PAGES, CashMark, Counters, EngineState, HistoryRow, HistoryView,
-    Index, RowPolicy, Totals, merge, rows_of_run,
+    Admissions, Blocks, CHUNK_PAGES, CashMark, EngineState, HistoryRow, HistoryView, Index,
+    RowPolicy, Totals, merge, rows_of_run,
 };
 use crate::memory::DATABASE;
 use crate::rows::Rows;
@@ -28,22 +28,22 @@ use crate::{Error, Result};
 
 /// Last committed state of a store. It stays readable until two commits later; see `set_cash_aside` for longer.
 pub struct View {
-    dir: PathBuf,
-    identity: Identity,
+    pub dir: PathBuf,
+    pub identity: Identity,
     reading: Transaction<redb::ReadTransaction>,
-    manifest: Manifest,
+    pub manifest: Manifest,
     cash: CashFile,
     /// Files of the manifest's marks.
     marks: Vec<StoreFile>,
-    names: NameReader,
+    pub names: NameReader,
     /// Rows of links, open so that they cannot vanish. Damage is reported when rows are requested.
     rows: Result<RowFile>,
     /// Warm start if there is one that fits; only in a view for publishing.
     pub(super) warm: Option<Result<WarmStart>>,
     /// Keeps the database open.
     _tables: Arc<Tables>,
-    /// Lock of the store, if this is a writer's view. The last field, so that it is dropped last.
-    pub(super) lock: Option<Arc<dyn DiskFile>>,
+    /// Lock of the store, if nobody else can publish meanwhile. The last field, so that it is dropped last.
+    pub(crate) lock: Option<Arc<dyn DiskFile>>,
 }
 
 impl View {
@@ -81,11 +81,6 @@ impl View {
         Ok(())
     }
 
-    /// Returns true if this view holds the store's lock, so that nobody else publishes meanwhile.
-    pub fn is_writers(&self) -> bool {
-        self.lock.is_some()
-    }
-
     /// Returns an error if the store was moved away from its directory or removed.
     pub fn check_in_place(&self, disk: &dyn Disk) -> Result<()> {
         check_in_place(disk, &self.dir, self.manifest.identity)
@@ -95,36 +90,8 @@ impl View {
         self.manifest.engine.marks.iter().zip(&self.marks)
     }
 
-    pub fn settings(&self) -> &Settings {
-        &self.identity.settings
-    }
-
     fn policy(&self) -> RowPolicy {
         self.identity.settings.config.policy()
-    }
-
-    pub fn dir(&self) -> &Path {
-        &self.dir
-    }
-
-    pub fn state(&self) -> &EngineState {
-        &self.manifest.engine
-    }
-
-    pub fn counters(&self) -> &Counters {
-        &self.manifest.engine.counters
-    }
-
-    pub fn progress(&self) -> &InputProgress {
-        &self.manifest.progress
-    }
-
-    pub fn names(&self) -> &NameReader {
-        &self.names
-    }
-
-    pub fn name_lengths(&self) -> NameLengths {
-        self.manifest.names
     }
 
     /// Returns the kept rows of links, or [`Error::Missing`](crate::Error::Missing) with the reason if there are none.
@@ -146,19 +113,6 @@ impl View {
     pub fn last_block(&self) -> Result<u64> {
         self.row_file()
             .and_then(|file| file.sum_before(file.kept.rows))
-    }
-
-    pub fn identity(&self) -> u64 {
-        self.manifest.identity
-    }
-
-    /// Returns whether rows are kept, and if not, why.
-    pub fn rows_retention(&self) -> &Retention {
-        &self.manifest.retention
-    }
-
-    pub fn generation(&self) -> u64 {
-        self.manifest.generation
     }
 
     /// Returns the numbers of the history's runs, oldest first, if the policy joins all rows of a page.
@@ -281,7 +235,8 @@ pub fn open_view_to_publish(disk: &dyn Disk, dir: &Path) -> Result<View> {
     remove_unpublished(disk, dir)?;
     remove_leftovers(disk, dir)?;
     view.lock = Some(Arc::from(lock));
-    view.warm = WarmStart::open(disk, dir, view.identity(), view.rows_retention()).transpose();
+    view.warm =
+        WarmStart::open(disk, dir, view.manifest.identity, &view.manifest.retention).transpose();
     Ok(view)
 }
 
@@ -402,7 +357,7 @@ impl View {
     }
 
     fn inspect_rows(&self, depth: Depth, report: &mut VerifyReport) -> Result<()> {
-        if self.rows_retention().kept().is_none() {
+        if self.manifest.retention.kept().is_none() {
             return Ok(());
         }
         let rows = self.rows()?;
@@ -428,14 +383,14 @@ impl View {
     }
 
     fn inspect_names(&self, report: &mut VerifyReport) -> Result<()> {
-        let shard = self.settings().input.shard;
+        let shard = self.identity.settings.input.shard;
         let mut remote = 0;
         let found = self.names.check_all(&self.identity.key, &mut |name| {
             remote += u64::from(shard.is_some_and(|shard| !shard.has(name)));
         })?;
         report.names = Some(found);
         check_count(&self.dir.join("urls"), Some(found), self.totals().pages)?;
-        let counted = self.counters().shard.remote_pages;
+        let counted = self.manifest.engine.counters.shard.remote_pages;
         if remote != counted {
             let what = format!("{counted} pages of other shards, but {remote} names are theirs");
             return Err(Error::damaged(self.dir.join("store.redb"), what));

@@ -171,7 +171,7 @@ impl IngestRun<'_> {
             return Ok(format.map(|format| format.decoder().names()));
         }
         let view = self.writer.view()?;
-        let first = view.names().names().next().transpose()?;
+        let first = view.names.names().next().transpose()?;
         Ok(first.map(|name| match name.split_once("://") {
             Some(("http" | "https", _)) => Names::Url,
             _ => Names::Opaque,

@@ -88,7 +88,7 @@ impl IngestRun<'_> {
 
     /// Returns true if the last checkpoint was made at the current position: an idle stream needs no other.
     pub(super) fn is_durable(&self) -> bool {
-        *self.writer.storage().progress() == self.progress
+        self.writer.storage().manifest.progress == self.progress
     }
 
     /// Returns true if something was read since the last snapshot.
@@ -99,7 +99,7 @@ impl IngestRun<'_> {
     pub(super) fn checkpoint(&mut self) -> Result<()> {
         self.check_as_in_pass_1()?;
         // The slots of the commit from which a snapshot is made are overwritten two commits later.
-        let generation = self.writer.generation();
+        let generation = self.writer.storage().manifest.generation;
         if let Some(ranking) = &mut self.ranking
             && ranking.generation < generation
             && !ranking.is_apart
@@ -125,7 +125,7 @@ impl IngestRun<'_> {
         }
         self.report_rebuilt();
         self.observer.note(IngestEvent::Checkpoint {
-            generation: self.writer.generation(),
+            generation: self.writer.storage().manifest.generation,
             records: self.writer.counters().records,
         });
         if let Some(spooling) = &self.spooling {
@@ -155,7 +155,7 @@ impl IngestRun<'_> {
         };
         let mut settle = self.settling(stop);
         let writes_warm = writes_warm
-            && self.writer.keeps_rows()
+            && self.writer.storage().rows.is_some()
             && settle.as_ref().is_some_and(SettleSettings::may_be_warm);
         // A snapshot by the clock does not replace one that the stream determines.
         let is_ranked = self.ranked_at.as_ref() == Some(self.writer.counters());
@@ -182,8 +182,8 @@ impl IngestRun<'_> {
             };
         }
         let (departs, apart) = bounded(1);
-        let disk = self.writer.disk().clone();
-        let generation = view.generation();
+        let disk = self.writer.storage().disk.clone();
+        let generation = view.manifest.generation;
         let rank = move || {
             let settle = settling.as_ref();
             let is_apart = !is_last && settle.is_some_and(|settle| settle.is_possible(&view));
@@ -293,7 +293,7 @@ impl IngestRun<'_> {
 
     fn thin_snapshots(&mut self) -> Result<()> {
         let keep = self.job.keep_snapshots;
-        let removed = snapshot::thin(&**self.writer.disk(), &self.job.store, keep)?;
+        let removed = snapshot::thin(&*self.writer.storage().disk, &self.job.store, keep)?;
         if removed > 0 {
             let snapshots = counted(removed, "older snapshot", "older snapshots");
             let text = format!(
@@ -314,7 +314,7 @@ impl IngestRun<'_> {
         if self.progress.unverified.is_none() {
             // The one that an earlier run published may have been damaged since.
             if self.published.is_none()
-                && !snapshot::latest_is_sound(&**self.writer.disk(), &self.job.store)
+                && !snapshot::latest_is_sound(&*self.writer.storage().disk, &self.job.store)
             {
                 self.published_at = None;
             }

@@ -89,7 +89,7 @@ fn names_are_admitted_all_or_none() {
     drop(writer);
     let writer = Writer::open(&dir, &Options::default()).unwrap();
     let view = writer.into_view().unwrap();
-    assert!(view.is_writers() && view.verify().unwrap().pages == 4);
+    assert!(view.lock.is_some() && view.verify().unwrap().pages == 4);
     let error = Writer::open(&dir, &Options::default()).err().unwrap();
     assert!(
         matches!(error, Error::Busy { .. }),

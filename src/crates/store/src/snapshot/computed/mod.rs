@@ -291,16 +291,16 @@ pub fn publish_computed(
     computing: &Computing,
     watcher: &Watcher,
 ) -> Result<Option<(PathBuf, ComputedInfo)>> {
-    view.progress().check_verified(view.dir())?;
+    view.manifest.progress.check_verified(&view.dir)?;
     with_lock(disk, view, || {
-        let snapshot = Snapshot::latest(disk, view.dir())?;
+        let snapshot = Snapshot::latest(disk, &view.dir)?;
         let rows = snapshot.rows()?;
         let name = ComputedName::of(computing);
         let path = name.beside(snapshot.path());
         let names: &NamesVisit<'_> = &|visit| snapshot.all_names(visit);
         let reading = to_read(snapshot.len());
         let watching = &mut Watching::new(watcher, None);
-        let computed = computing.compute(&rows, (names, reading), view.dir(), watching)?;
+        let computed = computing.compute(&rows, (names, reading), &view.dir, watching)?;
         let Some(computed) = computed.filter(|_| !watcher.is_stopped()) else {
             return Ok(None);
         };

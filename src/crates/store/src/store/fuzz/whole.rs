@@ -162,7 +162,7 @@ fn look(disk: &Memory) -> Looked {
         (
             opened.engine.state(),
             opened.pages(),
-            opened.storage().progress().clone(),
+            opened.storage().manifest.progress.clone(),
         )
     });
     looked.found = Found {

@@ -288,31 +288,11 @@ impl StoreWriter {
         }
     }
 
-    /// Returns true if rows are kept, including those after the last checkpoint.
-    pub fn keeps_rows(&self) -> bool {
-        self.rows.is_some()
-    }
-
-    /// Returns true if rows were given up and this was not reported yet.
-    pub fn is_giving_up_rows(&self) -> bool {
-        self.rows_given_up.is_some()
-    }
-
-    /// Returns whether committed rows are kept, and if not, why.
-    pub fn rows_retention(&self) -> &Retention {
-        &self.manifest.retention
-    }
-
     #[cfg(test)]
     pub fn limit_row_pages(&mut self, pages: u64) {
         if let Some(writer) = &mut self.rows {
             writer.pages = pages;
         }
-    }
-
-    /// Returns why rows were given up, once.
-    pub fn rows_given_up(&mut self) -> Option<GiveUpReason> {
-        self.rows_given_up.take()
     }
 
     /// Removes row files from before compactions, except for the one that the current snapshot names and those that the

@@ -106,7 +106,7 @@ impl Lab {
 
     pub fn generations(&self) -> Vec<u64> {
         let dirs = self.dirs().into_iter();
-        dirs.map(|dir| open_view(&RealDisk, &dir).unwrap().generation())
+        dirs.map(|dir| open_view(&RealDisk, &dir).unwrap().manifest.generation)
             .collect()
     }
 
@@ -142,7 +142,10 @@ pub(super) fn exchange_of(dirs: &[PathBuf], peers: &mut dyn Peers, size: Round) 
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let local = local_shards(&*disk, dirs)?;
     let names = exchange_in_rounds(&disk, &local, peers, None, size)?;
-    let generations = names.shards.iter().map(|shard| shard.view.generation());
+    let generations = names
+        .shards
+        .iter()
+        .map(|shard| shard.view.manifest.generation);
     Ok(Outcome {
         admitted: names.admitted,
         warnings: names.warnings,
@@ -161,7 +164,7 @@ pub(super) struct Outcome {
 
 pub(super) fn names(dir: &Path) -> Vec<String> {
     let view = open_view(&RealDisk, dir).unwrap();
-    view.names().names().collect::<Result<_>>().unwrap()
+    view.names.names().collect::<Result<_>>().unwrap()
 }
 
 /// Copies the contents of a folder.
