@@ -124,7 +124,7 @@ fn a_reader_made_from_the_snapshot_tables_reads_snapshots() {
                 "last_failed" => value as i64 == page.fetches.last_failed.unwrap_or(i64::MIN),
                 "compared" => value == page.fetches.compared,
                 "changed" => value == page.fetches.changed,
-                "gone" => value == u64::from(page.fetches.gone == Some(true)),
+                "gone" => value == u64::from(page.fetches.gone),
                 "watched" => value == page.fetches.watched_s,
                 "recycled" => value == page.fetches.recycled,
                 other => panic!("no such column: {other}"),

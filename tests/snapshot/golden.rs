@@ -130,79 +130,33 @@ fn the_settled_sample_is_what_is_written_today() {
 /// 2015-04-30T10:00:04Z.
 const LAST_RECORD: Option<i64> = Some(1_430_388_004);
 
-/// Snapshots record which pages are gone: `t`, the last of the records. Those of version 2 do not, so the state of
-/// visited pages is unknown, and what needs it is refused.
+/// Snapshots record which pages are gone: `t`, the last of the records.
 #[test]
 fn snapshots_say_which_pages_are_gone() {
-    let states = |store: &str| -> Vec<Option<PageState>> {
-        let pages = read_all(&samples("good").join(store)).unwrap();
-        pages.iter().map(|(_, page)| page.fetches.state()).collect()
-    };
+    let pages = read_all(&samples("good").join("store")).unwrap();
+    let states: Vec<_> = pages.iter().map(|(_, page)| page.fetches.state()).collect();
     let rows = read_rows(&samples("good").join("store")).unwrap();
     let expected: Vec<_> = (rows.iter())
         .map(|(_, gone, _)| {
-            Some(if *gone {
+            if *gone {
                 PageState::Gone
             } else {
                 PageState::Crawled
-            })
+            }
         })
         .collect();
-    assert_eq!(states("store"), expected);
-    assert_eq!(states("store-2"), [None; 5]);
-    let ranking = |store: &str| {
-        let snapshot = Snapshot::latest(&RealDisk, &samples("good").join(store)).unwrap();
-        LevelRanking::of_pages(snapshot)
-    };
+    assert_eq!(states, expected);
+    let snapshot = Snapshot::latest(&RealDisk, &samples("good").join("store")).unwrap();
+    let ranking = LevelRanking::of_pages(snapshot);
     let without_gone = Selection {
         without_gone: true,
         ..Selection::default()
     };
-    let left: Vec<u64> = (ranking("store").top(9, &without_gone).unwrap().iter())
+    let left: Vec<u64> = (ranking.top(9, &without_gone).unwrap().iter())
         .map(|page| page.page.0)
         .collect();
     let gone = rows.iter().find(|(_, gone, _)| *gone).unwrap().0;
     assert!(left.len() == 4 && !left.contains(&gone.into()), "{left:?}");
-    let error = ranking("store-2").top(9, &without_gone).unwrap_err();
-    assert!(matches!(error, Error::Missing(_)), "{error}");
-    assert!(error.to_string().contains("the next snapshot does"));
-}
-
-/// A store and a snapshot of the first version are readable: failures and changes are unknown.
-#[test]
-fn the_first_version_is_read() {
-    let folder = samples("good");
-    let before = read_all(&folder.join("store-1")).unwrap();
-    let today = read_all(&folder.join("store")).unwrap();
-    assert_eq!(before.len(), today.len());
-    for ((name, old), (same, new)) in before.iter().zip(&today) {
-        assert_eq!(name, same);
-        assert_eq!(
-            (old.importance, old.rank, old.fetches.visits, old.cash),
-            (new.importance, new.rank, new.fetches.visits, new.cash)
-        );
-        // In that version a later pass counted as a fetch, at the time of the last record.
-        assert_eq!(old.fetches.last, LAST_RECORD);
-        let Fetches {
-            failed,
-            last_failed,
-            compared,
-            ..
-        } = old.fetches;
-        assert_eq!((failed, last_failed, compared), (0, None, 0));
-    }
-}
-
-/// A snapshot of version 2 is read as if nothing was recycled, which is true of the sample: no round ended. It does not
-/// record which pages are gone.
-#[test]
-fn version_2_says_nothing_of_what_was_recycled() {
-    let read = |store: &str| read_all(&samples("good").join(store)).unwrap();
-    let mut expected = read("store");
-    for (_, page) in &mut expected {
-        page.fetches.gone = None;
-    }
-    assert_eq!(read("store-2"), expected);
 }
 
 /// A snapshot contains nothing of the hash key, the clock or the machine: the same records give the same bytes, and

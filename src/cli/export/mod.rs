@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use cashrank_graph::rank::measures::{ScoreKind, measure};
 use cashrank_steer::answers::Rankings;
 use cashrank_store::memory::to_read;
-use cashrank_store::snapshot::Snapshot;
 use cashrank_store::snapshot::export::{
     Content, ExportCounts, Format, MOST_SORTING, NumberColumn, Order, Page, Score, Setup, TableOf,
     export, ordered,
@@ -95,9 +94,6 @@ pub struct ExportArgs {
 const MEASURES: &str = "\
 The ranking by this measure, which `cashrank compute` made. A table has a column named by it, and may have several measures: \
 importance,harmonic,in-degree; ranks are those of the first [default: importance, which each snapshot has]";
-
-const OLD: &str =
-    "the snapshot is of an older cashrank, and does not say which are; the next one does";
 
 /// The scores that formats of scores hold.
 #[derive(clap::Args)]
@@ -191,12 +187,6 @@ impl ExportArgs {
         let rankings = Rankings::of(&opened)?;
         let ranking = rankings.first();
         let level = ranking.level();
-        if level.is_page() && !rankings.snapshots().all(Snapshot::says_gone) {
-            anyhow::ensure!(!self.pages.without_gone, "--without-gone: {OLD}");
-            if format.is_of_documents() {
-                say!("note: pages that are gone are not left out: {OLD}");
-            }
-        }
         let scope = self.pages.selection().scope;
         if !level.is_page() {
             let of_pages = "is for pages: leave it or --level out";

@@ -56,7 +56,7 @@ pub struct Page {
     pages: Option<u64>,
     /// Last fetch, in seconds since 1970.
     last_fetch_s: Option<i64>,
-    /// "crawled", "not crawled", "failed" or "gone"; None: this is a site, or an older snapshot does not say.
+    /// "crawled", "not crawled", "failed" or "gone"; None: this is a site.
     state: Option<&'static str>,
     /// Its cash, as a share of all; None: this is a site.
     cash: Option<f64>,

@@ -113,20 +113,19 @@ pub struct Fetches {
     pub changed: u64,
     /// Seconds from the first compared fetch to the last.
     pub watched_s: u64,
-    /// True if the page was gone (404, 410) at its last visit; `None`: an older snapshot, which does not say.
-    pub gone: Option<bool>,
+    /// True if the page was gone (404, 410) at its last visit.
+    pub gone: bool,
     /// Units of cash that were recycled from the page since its last visit.
     pub recycled: u64,
 }
 
 impl Fetches {
-    /// Returns the page's state; `None` for a visited page if the snapshot does not say whether it is gone.
-    pub fn state(&self) -> Option<PageState> {
-        match (self.visits, self.gone?) {
-            (0, _) if self.failed > 0 => Some(PageState::Failed),
-            (0, _) => Some(PageState::NotCrawled),
-            (_, true) => Some(PageState::Gone),
-            (_, false) => Some(PageState::Crawled),
+    pub fn state(&self) -> PageState {
+        match (self.visits, self.gone) {
+            (0, _) if self.failed > 0 => PageState::Failed,
+            (0, _) => PageState::NotCrawled,
+            (_, true) => PageState::Gone,
+            (_, false) => PageState::Crawled,
         }
     }
 }

@@ -150,7 +150,7 @@ impl Engine<InMemory> {
             rank,
             visits: facts.fetches.visits,
             last_fetch: facts.fetches.last,
-            state: facts.fetches.state(),
+            state: Some(facts.fetches.state()),
             ..Page::default()
         });
         let pages = pages.collect();

@@ -164,7 +164,7 @@ impl RowFetches {
             changed: self.changed.into(),
             watched_s: watched.map_or(0, |watched| u64::try_from(watched).unwrap_or(0)),
             // A visit always has a digest, at least of its links, which replaces this one.
-            gone: Some(self.last == Digest::GONE),
+            gone: self.last == Digest::GONE,
             recycled: 0,
         }
     }

@@ -198,7 +198,7 @@ impl SiteTotal {
 
     /// Adds a page of the site.
     pub fn add(&mut self, page: PageId, importance: f64, fetches: &Fetches) {
-        let is_gone = fetches.state() == Some(PageState::Gone);
+        let is_gone = fetches.state() == PageState::Gone;
         let (best, best_is_gone) = self.best_of;
         let is_best = if is_gone == best_is_gone {
             importance > best
@@ -331,7 +331,7 @@ mod total_tests {
                 for page in order {
                     let fetches = Fetches {
                         visits: 1,
-                        gone: Some(gone[page as usize]),
+                        gone: gone[page as usize],
                         ..Fetches::default()
                     };
                     let importance = [0.5, 0.25, 0.125][page as usize];

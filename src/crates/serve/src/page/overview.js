@@ -88,7 +88,7 @@ function moves(found) {
   return make("div", {}, soft(certain + diluted), found.movers.length ? table(heads, found.movers.map(row)) : none("No importance among the first 1,000 changed."), choice());
 }
 const failingHosts = (found, n) => found.hosts.length ? table([["failed", "n"], ["gone", "n"], ["host", "url"]],
-  found.hosts.slice(0, n).map(host => [count(host.failed), found.gone == null ? "?" : count(host.gone), site(host.host)])) : none("None.");
+  found.hosts.slice(0, n).map(host => [count(host.failed), count(host.gone), site(host.host)])) : none("None.");
 // Shows the answers, and returns the snapshots that they come from: the newest may not be prepared yet.
 async function ranking() {
   const of = new Set();

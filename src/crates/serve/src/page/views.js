@@ -45,14 +45,13 @@ async function pageView(view, { url }) {
 // How far a search went, where it did not go through all pages.
 const looked = (found, view, parameters) => found.searched < found.pages ? soft(`Looked at the first ${count(found.searched)} of ${count(found.pages)} pages, in order of their first appearance. `,
   make("a", { href: to(view, { ...parameters, within: 10 * found.searched }) }, "Look further")) : "";
-const gone = found => found.gone == null ? "not known" : count(found.gone);
 const listed = (title, note, id, list, empty) => section(title, note, id, pages(list, empty));
 function foundLists(found) {
   return [two(listed("Best pages", "", "best", found.best, "None."), listed("Frontier", "known, not crawled", "frontier", found.best_frontier, "None.")),
-    two(listed("Last fetch failed", "", "failed", found.best_failed, "None."), listed("Gone", "404 or 410", "gone", found.best_gone, found.gone == null ? "Not known." : "None."))];
+    two(listed("Last fetch failed", "", "failed", found.best_failed, "None."), listed("Gone", "404 or 410", "gone", found.best_gone, "None."))];
 }
 const foundCounts = found => [["pages", count(found.found)], ["crawled", count(found.visited)], ["frontier (known, not crawled)", count(found.frontier)],
-  ["last fetch failed", count(found.failed)], ["gone (404, 410)", gone(found)]];
+  ["last fetch failed", count(found.failed)], ["gone (404, 410)", count(found.gone)]];
 async function hostView(view, { name, within }) {
   view.replaceChildren(make("h2", { class: "title" }, name), none("Looking ..."));
   const found = await get(search({ scope: `host:${name}`, n: 15, within }));
@@ -75,11 +74,11 @@ async function failuresView(view) {
   view.replaceChildren(make("h2", { class: "title" }, "Fetches that failed, and pages that are gone"), none("Looking ..."));
   const found = await get("failures?n=50");
   view.replaceChildren(view.firstChild,
-    soft(`${many(found.failed, "page")} whose last fetch failed (no answer, or a status that says neither what the page is nor that it is gone); ${gone(found)} gone (404, 410)`,
+    soft(`${many(found.failed, "page")} whose last fetch failed (no answer, or a status that says neither what the page is nor that it is gone); ${count(found.gone)} gone (404, 410)`,
       found.elsewhere ? `; ${count(found.elsewhere)} on hosts that are not listed` : ""),
     two(section("Hosts", "most such pages first", "hosts", failingHosts(found, 50)), section("Skipped records", "by reason", "skipped")),
     two(listed("Last fetch failed", "best rank first", "failed", found.best_failed, "None."),
-      listed("Gone", "best rank first", "gone", found.best_gone, found.gone == null ? "Not known: links are not kept." : "None.")));
+      listed("Gone", "best rank first", "gone", found.best_gone, "None.")));
   if (known) counts(known);
 }
 

@@ -90,7 +90,7 @@ pub struct LinkTarget {
     /// 1 + the number of pages of strictly greater importance.
     pub rank: u64,
     pub importance: f64,
-    /// Result of the page's fetches; absent if the snapshot does not record which pages are gone.
+    /// Result of the page's fetches.
     pub state: Option<PageState>,
     /// Weight of the link; `None` if all links of its page weigh the same.
     #[serde(skip_serializing_if = "Option::is_none")]

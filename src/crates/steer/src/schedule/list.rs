@@ -222,7 +222,7 @@ impl ListSource<'_> {
     /// Returns whether a page was read and may be read again: it is not gone, and was last fetched before `before`.
     fn may_refetch(&self, page: &SnapshotPage, before: Option<Time>) -> bool {
         page.fetches.visits > 0
-            && page.fetches.gone != Some(true)
+            && !page.fetches.gone
             && !self.options.is_failing(self.now, &page.fetches)
             && !self.options.exclude.get(page.page.0)
             && match (before, page.fetches.last) {

@@ -18,7 +18,7 @@ use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, HistoryView};
 use crate::rows::Bits;
 use crate::rules::Shard;
-use crate::snapshot::blocks::{BlockFile, BlockWriter, FileInfo, FileVersion};
+use crate::snapshot::blocks::{BlockFile, BlockWriter, FileInfo, Magic, version_of};
 use crate::store::{NameReader, TempFile, View};
 use crate::{Error, Result};
 
@@ -69,12 +69,12 @@ struct RemoteInfo {
 /// Columns: numbers of remote pages here, and in their owners' stores.
 const HERE: usize = 0;
 const THERE: usize = 1;
-const VERSION: u32 = 3;
 
 impl FileInfo for RemoteInfo {
     type Column = usize;
     const NAME: &'static str = "file of remote pages";
-    const VERSIONS: &'static [FileVersion] = &[FileVersion(*b"CRREMO03", VERSION, Some(2))];
+    const MAGIC: Magic = *b"CRREMO03";
+    const COLUMNS: Option<usize> = Some(2);
     const REMEDY: &'static str = "delete it: the next ranking of all shards writes another";
 
     fn fits(&self, rows: u64, _: usize) -> bool {
@@ -194,7 +194,7 @@ impl KnownRemote {
             writer.column(block, THERE, &there)?;
         }
         let info = RemoteInfo {
-            version: VERSION,
+            version: version_of(&RemoteInfo::MAGIC),
             store,
             covered: self.covered,
             states: states.to_vec(),

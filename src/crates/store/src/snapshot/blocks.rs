@@ -21,22 +21,20 @@ use crate::threads::{join, par_map};
 use crate::{Error, Result};
 
 /// First and last bytes of a file: six letters, and the version in two digits.
-pub(super) type Magic = [u8; 8];
+pub(crate) type Magic = [u8; 8];
 /// Length of the trailer in bytes: see `formats/snapshot.md`.
 pub(super) const TRAILER: usize = 40;
 /// Length of a directory entry in bytes: offset, length, checksum.
 pub(super) const ENTRY: usize = 20;
-
-/// Version of a kind of file: its magic, its number, and its number of columns; `None` if the directory tells.
-pub struct FileVersion(pub Magic, pub u32, pub Option<usize>);
 
 /// Info of a file, which determines the kind of the file.
 pub trait FileInfo: DeserializeOwned + Sync {
     /// Column, whose number is its place in the directory.
     type Column: Debug + Copy + Into<usize> + Sync;
     const NAME: &'static str;
-    /// Supported versions, the newest first.
-    const VERSIONS: &'static [FileVersion];
+    const MAGIC: Magic;
+    /// Number of columns; `None` if the directory tells.
+    const COLUMNS: Option<usize>;
     /// Remedy for a file of another version.
     const REMEDY: &'static str;
 
@@ -70,13 +68,13 @@ impl<I: FileInfo> BlockFile<I> {
             .map_err(Error::reading(path))?;
         let mut magic = Magic::default();
         file.read_at(&mut magic, 0).map_err(Error::reading(path))?;
-        let &FileVersion(_, version, columns) = version_of::<I>(&magic, &trailer[32..], path)?;
+        check_magic::<I>(&magic, &trailer[32..], path)?;
         let [end, info, count] = HeadReader(&trailer).u64s();
         let blocks = count.div_ceil(CHUNK_PAGES);
         let damaged_trailer = || damaged("its trailer is damaged");
         let held = info.checked_sub(end).ok_or_else(damaged_trailer)?;
         let entries = (held / blocks.max(1) / ENTRY as u64) as usize;
-        let columns = columns.unwrap_or(entries);
+        let columns = I::COLUMNS.unwrap_or(entries);
         let expected = blocks.checked_mul(columns as u64 * ENTRY as u64);
         if expected != Some(held) || info > len - TRAILER as u64 {
             return Err(damaged_trailer());
@@ -88,7 +86,7 @@ impl<I: FileInfo> BlockFile<I> {
             return Err(damaged("its directory does not match its checksum"));
         }
         let text = &directory[held as usize..directory.len() - TRAILER];
-        let info = parse_info::<I>(text, version, path)?;
+        let info = parse_info::<I>(text, path)?;
         if !info.fits(count, columns) {
             return Err(damaged("its info does not fit its trailer"));
         }
@@ -202,56 +200,43 @@ impl<I: FileInfo> BlockFile<I> {
 }
 
 /// Parses the info, its version first: another version may have other fields.
-fn parse_info<I: FileInfo>(text: &[u8], expected: u32, path: &Path) -> Result<I> {
+fn parse_info<I: FileInfo>(text: &[u8], path: &Path) -> Result<I> {
     #[derive(serde::Deserialize)]
     struct InfoVersion {
         version: u32,
     }
     let damaged = |error: serde_json::Error| Error::damaged(path, format!("its info: {error}"));
     let InfoVersion { version } = serde_json::from_slice(text).map_err(damaged)?;
-    if version != expected {
+    if version != version_of(&I::MAGIC) {
         return Err(other_version::<I>(path, &version.to_string()));
     }
     serde_json::from_slice(text).map_err(damaged)
 }
 
-/// Returns the version of a file by its first and last bytes.
-fn version_of<I: FileInfo>(
-    first: &Magic,
-    last: &[u8],
-    path: &Path,
-) -> Result<&'static FileVersion> {
-    let known = I::VERSIONS.iter().find(|known| *first == known.0);
-    if let Some(known) = known
-        && first == last
-    {
-        return Ok(known);
+/// Returns the version that the digits of a magic name.
+pub(crate) const fn version_of(magic: &Magic) -> u32 {
+    ((magic[6] - b'0') * 10 + magic[7] - b'0') as u32
+}
+
+/// Checks the first and last bytes of a file.
+fn check_magic<I: FileInfo>(first: &Magic, last: &[u8], path: &Path) -> Result<()> {
+    if *first == I::MAGIC && last == first {
+        return Ok(());
     }
-    // Before they were files of blocks, some kinds began with their version as a number of 8 bytes.
-    let (number, oldest) = (u64::from_le_bytes(*first), I::VERSIONS.last());
-    if number > 0 && oldest.is_some_and(|oldest| number < oldest.1.into()) {
-        return Err(other_version::<I>(path, &number.to_string()));
-    }
-    let letters = &I::VERSIONS[0].0[..6];
-    if first == last && first[..6] == *letters && first[6..].iter().all(u8::is_ascii_digit) {
+    if first == last && first[..6] == I::MAGIC[..6] && first[6..].iter().all(u8::is_ascii_digit) {
         let found = String::from_utf8_lossy(&first[6..]);
         return Err(other_version::<I>(path, &found));
     }
-    Err(Error::damaged(
-        path,
-        format!("it does not begin and end like a {}", I::NAME),
-    ))
+    let what = format!("it does not begin and end like a {}", I::NAME);
+    Err(Error::damaged(path, what))
 }
 
 fn other_version<I: FileInfo>(path: &Path, found: &str) -> Error {
-    let reads = match I::VERSIONS {
-        [one] => format!("version {}", one.1),
-        all => format!("versions 1 to {}", all[0].1),
-    };
     Error::Unsupported(format!(
-        "{}: a {} of version {found}; this cashrank reads {reads}: use the cashrank that made it, or {}",
+        "{}: a {} of version {found}; this cashrank reads version {}: use the cashrank that made it, or {}",
         path.display(),
         I::NAME,
+        version_of(&I::MAGIC),
         I::REMEDY
     ))
 }
@@ -318,7 +303,7 @@ impl<I: FileInfo + Serialize> BlockWriter<I> {
             directory: Vec::new(),
             info: PhantomData,
         };
-        writer.write(&I::VERSIONS[0].0)?;
+        writer.write(&I::MAGIC)?;
         Ok(writer)
     }
 
@@ -361,7 +346,7 @@ impl<I: FileInfo + Serialize> BlockWriter<I> {
         tail.extend_from_slice(&text);
         let places = [directory, info_at, count];
         let mut tail = BlockHead::behind(tail).u64s(places).sealed();
-        tail.extend_from_slice(&I::VERSIONS[0].0);
+        tail.extend_from_slice(&I::MAGIC);
         self.write(&tail)?;
         self.file.sync().map_err(Error::io(&self.path, "sync"))
     }

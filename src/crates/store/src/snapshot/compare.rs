@@ -160,9 +160,6 @@ impl LevelRanking {
 impl Snapshot {
     /// Returns the pages that are gone and were visited since `older`. Checks the kept links of the store's current
     /// snapshot first: other programs apply the changes, so none are taken from a damaged store.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] if the snapshot does not tell which pages are gone.
     fn gone_since(&self, older: &Snapshot) -> Result<Bits> {
         if self
             .rows_retention()
@@ -184,19 +181,8 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Returns the pages that are gone, or [`Error::Missing`] if the snapshot does not tell.
+    /// Returns the pages that are gone.
     pub(super) fn gone(&self) -> Result<Bits> {
-        if !self.says_gone() {
-            return Err(Error::Missing(format!(
-                "{}: made by an older cashrank, it does not say which pages are gone; the next snapshot does",
-                self.path().display()
-            )));
-        }
         self.pages_where(SnapshotColumn::Gone, |gone| gone != 0)
-    }
-
-    /// Returns true if the snapshot tells which pages are gone; those of older versions do only if none is.
-    pub fn says_gone(&self) -> bool {
-        self.info().counters.gone == 0 || self.columns.has(SnapshotColumn::Gone)
     }
 }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::blocks::{BlockFile, FileInfo, FileVersion, flat};
-use super::{COLUMNS, Info, MAGIC, SnapshotColumn, SnapshotPage, VERSION};
+use super::blocks::{BlockFile, FileInfo, Magic, flat};
+use super::{COLUMNS, Info, MAGIC, SnapshotColumn, SnapshotPage};
 use crate::Result;
 use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, NO_TIME, PageId};
@@ -15,13 +15,10 @@ pub type SnapshotColumns = BlockFile<Info>;
 impl FileInfo for Info {
     type Column = SnapshotColumn;
     const NAME: &'static str = "snapshot";
-    // Each version has the first columns of the newest.
-    const VERSIONS: &'static [FileVersion] = &[
-        FileVersion(*MAGIC, VERSION, Some(COLUMNS)),
-        FileVersion(*b"CRSNAP02", 2, Some(11)),
-        FileVersion(*b"CRSNAP01", 1, Some(6)),
-    ];
-    const REMEDY: &'static str = "ingest the inputs into a new store";
+    const MAGIC: Magic = *MAGIC;
+    const COLUMNS: Option<usize> = Some(COLUMNS);
+    const REMEDY: &'static str =
+        "rank again: `cashrank settle` or the same `cashrank ingest` replaces the current one";
 
     fn fits(&self, rows: u64, _: usize) -> bool {
         self.pages == rows
@@ -51,19 +48,14 @@ impl SnapshotColumns {
     /// Checks every column's checksum: that it is as written, not that it is consistent.
     pub fn check_sums(&self) -> Result<()> {
         for block in 0..self.blocks() {
-            for &which in &SnapshotColumn::ALL[..self.columns] {
+            for which in SnapshotColumn::ALL {
                 self.packed(block, which)?;
             }
         }
         Ok(())
     }
 
-    pub(super) fn has(&self, which: SnapshotColumn) -> bool {
-        (which as usize) < self.columns
-    }
-
-    /// Reads columns of a block. Returns a function of the row in the block; facts outside of `wanted` or of the file
-    /// are 0 or unknown.
+    /// Reads columns of a block. Returns a function of the row in the block; facts outside of `wanted` are 0 or unknown.
     pub(super) fn pages_with(
         &self,
         block: u64,
@@ -71,14 +63,9 @@ impl SnapshotColumns {
     ) -> Result<impl Fn(usize) -> SnapshotPage + use<>> {
         let mut columns: [Option<Vec<u64>>; COLUMNS] = Default::default();
         for &which in wanted {
-            columns[which as usize] =
-                if which == SnapshotColumn::Gone && self.info.counters.gone == 0 {
-                    Some(vec![0; self.rows_of(block)])
-                } else if self.has(which) {
-                    Some(self.column(block, which)?)
-                } else {
-                    None
-                };
+            if which != SnapshotColumn::Gone || self.info.counters.gone > 0 {
+                columns[which as usize] = Some(self.column(block, which)?);
+            }
         }
         Ok(move |at: usize| {
             let some = |which: SnapshotColumn| Some(columns[which as usize].as_ref()?[at]);
@@ -102,7 +89,7 @@ impl SnapshotColumns {
                     compared: number(SnapshotColumn::Compared),
                     changed: number(SnapshotColumn::Changed),
                     watched_s: number(SnapshotColumn::Watched),
-                    gone: some(SnapshotColumn::Gone).map(|gone| gone != 0),
+                    gone: number(SnapshotColumn::Gone) != 0,
                     recycled: number(SnapshotColumn::Recycled),
                 },
             }

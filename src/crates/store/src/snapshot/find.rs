@@ -228,8 +228,7 @@ pub struct Rank {
     pub visits: Option<u64>,
     /// Last fetch, in RFC 3339.
     pub last_fetch: Option<String>,
-    /// Result of the page's fetches: crawled, not crawled, failed or gone. Absent for a site, and in older snapshots
-    /// that do not record it.
+    /// Result of the page's fetches: crawled, not crawled, failed or gone. Absent for a site.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<PageState>,
     /// Number of fetches that failed since the page was last reached.

@@ -311,7 +311,7 @@ pub fn pin(disk: &dyn Disk, store: &Path, number: u64, pinned: bool) -> Result<b
 
 /// Removes all snapshots except for those to keep and the pinned ones, with the rankings beside them. Returns their
 /// number. A reader that has one open can continue. All stay while one is being pinned, until the next time; so does
-/// one that cannot be read at the moment. A damaged one counts as one without a time.
+/// one that cannot be read at the moment, or only by another version. A damaged one counts as one without a time.
 pub fn thin(disk: &dyn Disk, store: &Path, keep: KeepSnapshots) -> Result<u64> {
     if keep.is_all() {
         return Ok(0);
@@ -324,7 +324,9 @@ pub fn thin(disk: &dyn Disk, store: &Path, keep: KeepSnapshots) -> Result<u64> {
         return Ok(0);
     }
     let mut unpinned = snapshots(disk, store)?;
-    unpinned.retain(|kept| !kept.pinned && !matches!(kept.info, Err(Error::Io { .. })));
+    unpinned.retain(|kept| {
+        !kept.pinned && !matches!(kept.info, Err(Error::Io { .. } | Error::Unsupported(_)))
+    });
     let times = unpinned.iter();
     let times: Vec<_> = times
         .map(|kept| kept.info.as_ref().ok().and_then(|info| info.time))

@@ -58,7 +58,7 @@ pub(super) fn values(fetches: &Fetches) -> [u64; COLUMNS.len()] {
         fetches.watched_s,
         fetches.visits,
         stored(fetches.last),
-        (fetches.gone == Some(true)).into(),
+        fetches.gone.into(),
         fetches.recycled,
     ]
 }

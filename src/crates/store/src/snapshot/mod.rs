@@ -50,11 +50,10 @@ pub use settling::{Expired, SettleSettings, Watcher, Watching};
 pub use settling::{publish, put_in_place, set_cash_aside};
 pub use write::{ClusterRanking, Info, Latest, prepare};
 
-/// Version of the format.
-pub const VERSION: u32 = 3;
 /// First and last bytes of a snapshot: six letters, and the version in two digits.
 const MAGIC: &[u8; 8] = b"CRSNAP03";
-const _: () = assert!(VERSION == ((MAGIC[6] - b'0') * 10 + MAGIC[7] - b'0') as u32);
+/// Version of the format.
+pub const VERSION: u32 = blocks::version_of(MAGIC);
 cashrank_base::words! {
     /// Columns in the order of the directory.
     SnapshotColumn {

@@ -91,7 +91,7 @@ impl SnapshotPage {
             visits: self.fetches.visits,
             last_fetch: self.fetches.last,
             url: url.into(),
-            state: self.fetches.state(),
+            state: Some(self.fetches.state()),
             cash: Some(self.cash as f64 / (of as f64 * ENDOWMENT as f64)),
             distributed: Some(self.distributed),
             ..Page::default()
@@ -371,20 +371,18 @@ impl Snapshot {
         self.pages_where(SnapshotColumn::Visits, |visits| visits >= times)
     }
 
-    /// Returns a bitmap of the pages of which a value is one that `is_meant`; none if the file lacks the column.
+    /// Returns a bitmap of the pages of which a value is one that `is_meant`.
     pub(super) fn pages_where(
         &self,
         which: SnapshotColumn,
         is_meant: impl Fn(u64) -> bool,
     ) -> Result<Bits> {
         let mut pages = Bits::new(self.len());
-        if self.columns.has(which) {
-            self.columns.each_value(which, |page, value| {
-                if is_meant(value) {
-                    pages.set(page);
-                }
-            })?;
-        }
+        self.columns.each_value(which, |page, value| {
+            if is_meant(value) {
+                pages.set(page);
+            }
+        })?;
         Ok(pages)
     }
 
@@ -455,9 +453,6 @@ impl Snapshot {
     }
 
     /// Returns a bitmap of the selected pages; in a shard only own pages count. `None` selects all.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] if gone pages are excluded and the snapshot does not record which pages are gone.
     pub fn within(&self, selection: &Selection) -> Result<Option<Bits>> {
         let Selection {
             scope,

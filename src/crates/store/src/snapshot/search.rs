@@ -43,8 +43,8 @@ pub struct SearchResult {
     pub frontier: u64,
     /// Number of found pages whose last fetch failed, visited before or not.
     pub failed: u64,
-    /// Number of found pages that are gone (404, 410); absent if a snapshot of an older version does not tell.
-    pub gone: Option<u64>,
+    /// Number of found pages that are gone (404, 410).
+    pub gone: u64,
     pub best: Vec<Page<'static>>,
     /// Best pages that were never visited.
     pub best_frontier: Vec<Page<'static>>,
@@ -57,8 +57,8 @@ pub struct SearchResult {
 pub struct Failing {
     /// Number of pages whose last fetch failed: any status except those of pages that are there or gone, or no answer.
     pub failed: u64,
-    /// Number of pages that are gone (404, 410); absent if a snapshot of an older version does not tell.
-    pub gone: Option<u64>,
+    /// Number of pages that are gone (404, 410).
+    pub gone: u64,
     /// Hosts of failed or gone pages, in descending order of the number of those pages.
     pub hosts: Vec<FailingHost>,
     /// Number of failed or gone pages on hosts after the first million, and of nodes without a host.
@@ -90,17 +90,11 @@ impl Snapshot {
             }
             let ranks = self.columns.column(block, SnapshotColumn::Rank)?;
             let visits = self.columns.column(block, SnapshotColumn::Visits)?;
-            let of = |which| {
-                let has = self.columns.has(which);
-                has.then(|| self.columns.column(block, which)).transpose()
-            };
-            let (failures, is_gone) = (of(SnapshotColumn::Failed)?, of(SnapshotColumn::Gone)?);
-            let is_set =
-                |of: &Option<Vec<u64>>, at: usize| of.as_ref().is_some_and(|of| of[at] != 0);
+            let failed = self.columns.column(block, SnapshotColumn::Failed)?;
+            let gone = self.columns.column(block, SnapshotColumn::Gone)?;
             for page in matching {
                 let at = (page - first) as usize;
-                let (failed, gone) = (is_set(&failures, at), is_set(&is_gone, at));
-                let is = [true, visits[at] == 0, failed, gone];
+                let is = [true, visits[at] == 0, failed[at] != 0, gone[at] != 0];
                 for (list, _) in lists.iter_mut().zip(is).filter(|(_, is)| *is) {
                     list.add((ranks[at], PageId(page)), Ord::cmp);
                 }
@@ -116,7 +110,7 @@ impl Snapshot {
             visited: found - frontier,
             frontier,
             failed,
-            gone: self.says_gone().then_some(gone),
+            gone,
             best: best?,
             best_frontier: best_frontier?,
             best_failed: best_failed?,
@@ -162,7 +156,7 @@ impl Snapshot {
     #[doc(hidden)]
     pub fn failing(&self, count: usize) -> Result<Failing> {
         let failed = self.pages_where(SnapshotColumn::Failed, |failed| failed > 0)?;
-        let gone = self.pages_where(SnapshotColumn::Gone, |gone| gone != 0)?;
+        let gone = self.gone()?;
         let mut lists = [(); 2].map(|()| RankedPages::new(count));
         let mut by_host: HashMap<String, [u64; 2]> = HashMap::new();
         let mut elsewhere = 0;
@@ -202,7 +196,7 @@ impl Snapshot {
         let [failed, gone] = lists;
         Ok(Failing {
             failed: failed.added,
-            gone: self.says_gone().then_some(gone.added),
+            gone: gone.added,
             hosts,
             elsewhere,
             best_failed: self.found(&pages_of_best(failed))?,

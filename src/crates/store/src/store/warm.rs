@@ -22,10 +22,9 @@ use crate::engine::{CHUNK_PAGES, Cells, Effort};
 use crate::engine::{SettledPages, SettledPagesMut, SettledTotals};
 use crate::rank::settle::StartState;
 use crate::rows::{Bits, Row, RowVisitor, Stop};
-use crate::snapshot::blocks::{BlockFile, BlockWriter, FileInfo, FileVersion};
+use crate::snapshot::blocks::{BlockFile, BlockWriter, FileInfo, Magic, version_of};
 
 pub const WARM: &str = "warm";
-const VERSION: u32 = 2;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WarmHead {
@@ -61,7 +60,7 @@ impl WarmHead {
         totals: SettledTotals,
     ) -> WarmHead {
         WarmHead {
-            version: VERSION,
+            version: version_of(&WarmHead::MAGIC),
             store,
             records,
             rows,
@@ -96,7 +95,8 @@ const COLUMNS: [WarmColumn; 3] = [WarmColumn::Own, WarmColumn::Account, WarmColu
 impl FileInfo for WarmHead {
     type Column = WarmColumn;
     const NAME: &'static str = "warm start";
-    const VERSIONS: &'static [FileVersion] = &[FileVersion(*b"CRWARM02", VERSION, Some(3))];
+    const MAGIC: Magic = *b"CRWARM02";
+    const COLUMNS: Option<usize> = Some(3);
     const REMEDY: &'static str = "delete it: the next ranking writes another";
 
     fn fits(&self, rows: u64, _: usize) -> bool {

@@ -62,7 +62,7 @@ pub struct Mover {
     pub key: u128,
     /// URL, or the name in a crawl without URLs.
     pub url: String,
-    /// Result of the page's fetches so far; absent if the snapshot does not record which pages are gone.
+    /// Result of the page's fetches so far.
     pub state: Option<PageState>,
     /// Rank in the older snapshot; absent for a page that was not known.
     pub rank_before: Option<u64>,

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::blocks::{BlockFile, BlockWriter, FileInfo, FileVersion, Magic, flat};
+use super::blocks::{BlockFile, BlockWriter, FileInfo, Magic, flat, version_of};
 use super::settling::{Watching, with_lock};
 use super::{SNAPSHOTS, Snapshot, Watcher};
 use crate::codec::varint;
@@ -30,8 +30,8 @@ use crate::sites::{Level, SiteTotal, Sites};
 use crate::store::{Settings, TempFile, View};
 use crate::{Error, Result};
 
-pub const RANKING_VERSION: u32 = 1;
 const MAGIC: Magic = *b"CRRANK01";
+pub const RANKING_VERSION: u32 = version_of(&MAGIC);
 pub const RANKING: &str = ".ranking";
 
 /// Columns in the order of the directory. Rankings of pages have the first [`PAGE_COLUMNS`].
@@ -81,7 +81,8 @@ pub struct ComputedInfo {
 impl FileInfo for ComputedInfo {
     type Column = RankingColumn;
     const NAME: &'static str = "ranking";
-    const VERSIONS: &'static [FileVersion] = &[FileVersion(MAGIC, RANKING_VERSION, None)];
+    const MAGIC: Magic = MAGIC;
+    const COLUMNS: Option<usize> = None;
     const REMEDY: &'static str = "`cashrank compute` to make it again";
 
     fn fits(&self, rows: u64, columns: usize) -> bool {
