@@ -180,9 +180,4 @@ impl Snapshot {
         }
         Ok(found)
     }
-
-    /// Returns the pages that are gone.
-    pub(super) fn gone(&self) -> Result<Bits> {
-        self.pages_where(SnapshotColumn::Gone, |gone| gone != 0)
-    }
 }

@@ -368,18 +368,18 @@ impl Snapshot {
 
     /// Returns a bitmap of the pages that were visited at least `times` times. Reads no other column.
     pub fn visited(&self, times: u64) -> Result<Bits> {
-        self.pages_where(SnapshotColumn::Visits, |visits| visits >= times)
+        self.pages_with_least(SnapshotColumn::Visits, times)
     }
 
-    /// Returns a bitmap of the pages of which a value is one that `is_meant`.
-    pub(super) fn pages_where(
-        &self,
-        which: SnapshotColumn,
-        is_meant: impl Fn(u64) -> bool,
-    ) -> Result<Bits> {
+    /// Returns a bitmap of the pages that are gone.
+    pub(super) fn gone(&self) -> Result<Bits> {
+        self.pages_with_least(SnapshotColumn::Gone, 1)
+    }
+
+    fn pages_with_least(&self, which: SnapshotColumn, least: u64) -> Result<Bits> {
         let mut pages = Bits::new(self.len());
         self.columns.each_value(which, |page, value| {
-            if is_meant(value) {
+            if value >= least {
                 pages.set(page);
             }
         })?;

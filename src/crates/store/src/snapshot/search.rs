@@ -10,7 +10,7 @@ use memchr::memmem::Finder;
 use serde::Serialize;
 
 use super::levels::{RankedPages, pages_of_best};
-use super::{Snapshot, SnapshotColumn};
+use super::{Snapshot, SnapshotColumn, SnapshotPage};
 use crate::engine::{CHUNK_PAGES, Page, PageId};
 use crate::rules::Scope;
 use crate::{Result, url};
@@ -19,6 +19,12 @@ use crate::{Result, url};
 pub const WITHIN: u64 = 2_000_000;
 /// Number of hosts whose failures are counted individually; those of further hosts are counted together.
 const HOSTS: usize = 1_000_000;
+const COLUMNS: [SnapshotColumn; 4] = [
+    SnapshotColumn::Rank,
+    SnapshotColumn::Visits,
+    SnapshotColumn::Failed,
+    SnapshotColumn::Gone,
+];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchOptions {
@@ -88,21 +94,15 @@ impl Snapshot {
             if matching.is_empty() {
                 continue;
             }
-            let ranks = self.columns.column(block, SnapshotColumn::Rank)?;
-            let visits = self.columns.column(block, SnapshotColumn::Visits)?;
-            let failed = self.columns.column(block, SnapshotColumn::Failed)?;
-            let gone = self.columns.column(block, SnapshotColumn::Gone)?;
-            for page in matching {
-                let at = (page - first) as usize;
-                let is = [true, visits[at] == 0, failed[at] != 0, gone[at] != 0];
-                for (list, _) in lists.iter_mut().zip(is).filter(|(_, is)| *is) {
-                    list.add((ranks[at], PageId(page)), Ord::cmp);
-                }
+            let page = self.columns.pages_with(block, &COLUMNS)?;
+            for page in matching.into_iter().map(page) {
+                let fetches = &page.fetches;
+                let is = [true, fetches.visits == 0, fetches.failed > 0, fetches.gone];
+                add(&mut lists, is, &page);
             }
         }
         let [found, frontier, failed, gone] = lists.each_ref().map(|list| list.added);
-        let [best, best_frontier, best_failed, best_gone] =
-            lists.map(|list| self.found(&pages_of_best(list)));
+        let [best, best_frontier, best_failed, best_gone] = lists.map(|list| self.found(list));
         Ok(SearchResult {
             pages: self.len(),
             searched,
@@ -118,15 +118,15 @@ impl Snapshot {
         })
     }
 
-    /// Returns which of these pages are searched for. Reads no names if all are.
-    fn matching(&self, pages: Range<u64>, options: &SearchOptions) -> Result<Vec<u64>> {
+    /// Returns the places of those of these pages of a block that are searched for. Reads no names if all are.
+    fn matching(&self, pages: Range<u64>, options: &SearchOptions) -> Result<Vec<usize>> {
         let (scope, is_shard) = (&options.scope, self.info().settings.input.shard.is_some());
         if options.text.is_none() && scope.is_all() && !is_shard {
-            return Ok(pages.collect());
+            return Ok((0..(pages.end - pages.start) as usize).collect());
         }
         let text = options.text.as_ref().map(|text| text.to_ascii_lowercase());
         let text = text.as_ref().map(Finder::new);
-        let (mut matching, mut page, mut lower) = (Vec::new(), pages.start, Vec::new());
+        let (mut matching, mut at, mut lower) = (Vec::new(), 0, Vec::new());
         self.each_name(pages, &mut |name| {
             let has_text = text.as_ref().is_none_or(|text| {
                 lower.clear();
@@ -134,17 +134,18 @@ impl Snapshot {
                 text.find(&lower).is_some()
             });
             if has_text && scope.has(name) && self.is_local(name) {
-                matching.push(page);
+                matching.push(at);
             }
-            page += 1;
+            at += 1;
         })?;
         Ok(matching)
     }
 
-    /// Returns these pages with their names and failed fetches.
-    fn found(&self, pages: &[PageId]) -> Result<Vec<Page<'static>>> {
-        let known = self.pages_of(pages)?.into_iter();
-        let found = known.zip(self.names_of(pages)?).map(|(page, url)| Page {
+    /// Returns the best pages with their names and failed fetches.
+    fn found(&self, best: RankedPages) -> Result<Vec<Page<'static>>> {
+        let pages = pages_of_best(best);
+        let known = self.pages_of(&pages)?.into_iter();
+        let found = known.zip(self.names_of(&pages)?).map(|(page, url)| Page {
             failed: Some(page.fetches.failed),
             ..page.named(url, self.len())
         });
@@ -152,28 +153,24 @@ impl Snapshot {
     }
 
     /// Finds the pages whose last fetch failed, and those that are gone, by host, with at most `count` entries per
-    /// list. Memory: 2 bits per page, and about 100 bytes for each host with such pages.
+    /// list. Memory: about 100 bytes for each host with such pages.
     #[doc(hidden)]
     pub fn failing(&self, count: usize) -> Result<Failing> {
-        let failed = self.pages_where(SnapshotColumn::Failed, |failed| failed > 0)?;
-        let gone = self.gone()?;
         let mut lists = [(); 2].map(|()| RankedPages::new(count));
         let mut by_host: HashMap<String, [u64; 2]> = HashMap::new();
         let mut elsewhere = 0;
-        for block in 0..self.columns.blocks() {
-            let first = block * CHUNK_PAGES;
-            let end = self.len().min(first + CHUNK_PAGES);
-            let is_wanted = |page: &u64| failed.get(*page) || gone.get(*page);
-            let pages: Vec<PageId> = (first..end).filter(is_wanted).map(PageId).collect();
-            if pages.is_empty() {
-                continue;
-            }
-            let ranks = self.columns.column(block, SnapshotColumn::Rank)?;
-            for (page, name) in pages.iter().zip(self.names_of(&pages)?) {
-                let is = [failed.get(page.0), gone.get(page.0)];
-                for (list, _) in lists.iter_mut().zip(is).filter(|(_, is)| *is) {
-                    list.add((ranks[(page.0 - first) as usize], *page), Ord::cmp);
-                }
+        let read = |block| {
+            let page = self.columns.pages_with(block, &COLUMNS)?;
+            let pages = (0..self.columns.rows_of(block)).map(page);
+            let meant = pages.filter(|page| page.fetches.failed > 0 || page.fetches.gone);
+            Ok(meant.collect::<Vec<_>>())
+        };
+        for pages in self.columns.in_twos(read) {
+            let pages = pages?;
+            let numbers: Vec<PageId> = pages.iter().map(|page| page.page).collect();
+            for (page, name) in pages.iter().zip(self.names_of(&numbers)?) {
+                let is = [page.fetches.failed > 0, page.fetches.gone];
+                add(&mut lists, is, page);
                 let host = String::from_utf8_lossy(url::host(name.as_bytes()));
                 let is_met = by_host.contains_key(&*host);
                 if host.is_empty() || !is_met && by_host.len() == HOSTS {
@@ -199,8 +196,15 @@ impl Snapshot {
             gone: gone.added,
             hosts,
             elsewhere,
-            best_failed: self.found(&pages_of_best(failed))?,
-            best_gone: self.found(&pages_of_best(gone))?,
+            best_failed: self.found(failed)?,
+            best_gone: self.found(gone)?,
         })
+    }
+}
+
+/// Adds a page to the lists that it is in.
+fn add<const N: usize>(lists: &mut [RankedPages; N], is: [bool; N], page: &SnapshotPage) {
+    for (list, _) in lists.iter_mut().zip(is).filter(|(_, is)| *is) {
+        list.add((page.rank, page.page), Ord::cmp);
     }
 }
