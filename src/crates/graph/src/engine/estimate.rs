@@ -26,8 +26,8 @@ use super::ledger::{CHUNK_PAGES, ENDOWMENT, Totals, age_at, is_recycled};
 use super::row::{HistoryRow, RowPolicy, default_weight};
 use super::scores::{Certificate, Effort, Estimator, Scores, certify, ratio_up};
 use super::window::{CashMark, Span, WindowPolicy};
+use crate::Result;
 use crate::model::Fetches;
-use crate::{Error, Result};
 
 /// Window of the history from which an estimate is read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -328,13 +328,8 @@ impl<'p> Estimation<'p> {
             }
             each(first, &mut taken)
         })?;
-        match rows.ahead()?.first() {
-            None => Ok(measures),
-            Some(row) => Err(Error::internal(format!(
-                "the history has a row for page {}, which the ledger does not know",
-                row.page
-            ))),
-        }
+        rows.check_end()?;
+        Ok(measures)
     }
 }
 

@@ -296,7 +296,8 @@ pub fn merge<'a>(
     })
 }
 
-pub(super) struct RunReader<'a> {
+/// Reader of rows in page order, which can look ahead.
+pub struct RunReader<'a> {
     blocks: Blocks<'a>,
     block: Vec<HistoryRow>,
     /// Number of rows of the block that were consumed.
@@ -304,7 +305,7 @@ pub(super) struct RunReader<'a> {
 }
 
 impl RunReader<'_> {
-    pub(super) fn new(blocks: Blocks<'_>) -> RunReader<'_> {
+    pub fn new(blocks: Blocks<'_>) -> RunReader<'_> {
         RunReader {
             blocks,
             block: Vec::new(),
@@ -313,7 +314,7 @@ impl RunReader<'_> {
     }
 
     /// Returns the buffered next rows; none at the end.
-    pub(super) fn ahead(&mut self) -> Result<&[HistoryRow]> {
+    pub fn ahead(&mut self) -> Result<&[HistoryRow]> {
         if self.taken == self.block.len() {
             self.block.clear();
             self.taken = 0;
@@ -322,9 +323,20 @@ impl RunReader<'_> {
         Ok(&self.block[self.taken..])
     }
 
-    pub(super) fn take(&mut self, rows: usize) -> &[HistoryRow] {
+    /// Takes that many of the buffered rows.
+    pub fn take(&mut self, rows: usize) -> &[HistoryRow] {
         self.taken += rows;
         &self.block[self.taken - rows..self.taken]
+    }
+
+    /// Returns an error if rows are left.
+    pub fn check_end(&mut self) -> Result<()> {
+        self.ahead()?.first().map_or(Ok(()), |row| {
+            Err(Error::internal(format!(
+                "the history has a row for page {}, which the ledger does not know",
+                row.page
+            )))
+        })
     }
 
     fn next(&mut self) -> Result<Option<HistoryRow>> {

@@ -34,7 +34,8 @@ pub use estimate::{
 };
 pub use fetch_times::{FetchTimes, YEAR};
 pub use history::{
-    Admission, Admissions, Blocks, Notes, Rows, log_bytes, log_rows, merge, mergeable, rows_of_run,
+    Admission, Admissions, Blocks, Notes, Rows, RunReader, log_bytes, log_rows, merge, mergeable,
+    rows_of_run,
 };
 pub use index::{Index, IndexSegment, LEAST_SLOTS, Probe, SEGMENTS, Slot};
 pub use ledger::{

@@ -317,18 +317,11 @@ impl<I: FileInfo + Serialize> BlockWriter<I> {
     }
 
     pub fn column(&mut self, block: usize, which: I::Column, values: &[u64]) -> Result<()> {
-        self.packed(block, which, column::pack(values))
+        self.packed(block, which, &column::pack(values)?)
     }
 
     /// Writes a column that is packed already.
-    pub fn packed(
-        &mut self,
-        block: usize,
-        which: I::Column,
-        packed: std::io::Result<impl AsRef<[u8]>>,
-    ) -> Result<()> {
-        let packed = packed.map_err(Error::io(&self.path, "compress"))?;
-        let packed = packed.as_ref();
+    pub fn packed(&mut self, block: usize, which: I::Column, packed: &[u8]) -> Result<()> {
         let entries = self.directory.len().max((block + 1) * self.columns);
         self.directory.resize(entries, [0; ENTRY]);
         let entry = BlockHead::default().u64(self.write(packed)?);

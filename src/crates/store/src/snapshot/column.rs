@@ -8,6 +8,8 @@ use std::io;
 
 use zstd::bulk::Compressor;
 
+use crate::{Error, Result};
+
 const LEVEL: i32 = 1;
 
 thread_local! {
@@ -15,14 +17,15 @@ thread_local! {
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
 }
 
-fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    COMPRESSOR.with_borrow_mut(|compressor| match compressor {
+fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
+    let packed: io::Result<Vec<u8>> = COMPRESSOR.with_borrow_mut(|compressor| match compressor {
         Some(compressor) => compressor.compress(bytes),
         none => none.insert(Compressor::new(LEVEL)?).compress(bytes),
-    })
+    });
+    packed.map_err(Error::io("column", "compress"))
 }
 
-pub fn pack(values: &[u64]) -> io::Result<Vec<u8>> {
+pub fn pack(values: &[u64]) -> Result<Vec<u8>> {
     let mut bytes = vec![0; values.len() * 8];
     let used = values.iter().fold(0, |used, value| used | value);
     for (plane, bytes) in bytes.chunks_exact_mut(values.len().max(1)).enumerate() {
@@ -139,7 +142,7 @@ impl Planes {
     }
 
     /// Packs the column like [`pack`].
-    pub fn pack(&self) -> io::Result<Vec<u8>> {
+    pub fn pack(&self) -> Result<Vec<u8>> {
         let mut bytes = vec![0; self.len * WIDTH];
         let planes = self.planes.iter().zip(self.usual.to_le_bytes());
         for (bytes, (plane, usual)) in bytes.chunks_exact_mut(self.len.max(1)).zip(planes) {

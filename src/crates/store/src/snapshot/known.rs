@@ -5,16 +5,16 @@
 //! merge everything is read again, with the same result.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::io;
 
 use super::SnapshotColumn;
 use super::column::Planes;
 use crate::engine::{
-    Blocks, FetchTimes, HistoryRow, HistoryView, NO_TIME, RowFetches, each_chunk, measure,
+    Blocks, FetchTimes, HistoryRow, HistoryView, NO_TIME, RowFetches, RunReader, each_chunk,
+    measure,
 };
 use crate::model::{Digest, Fetches, Time};
 use crate::store::View;
+use crate::threads::par_map;
 use crate::{Error, Result};
 
 /// Columns of the facts, in the order of the file.
@@ -194,25 +194,24 @@ impl KnownBlock {
         &self.times
     }
 
-    /// Packs the columns that changed. Many hold defaults only: these are packed once, and kept in `defaults`.
-    pub fn packed(
-        &mut self,
-        defaults: &mut DefaultColumns,
-    ) -> impl Iterator<Item = io::Result<&[u8]>> {
+    /// Packs the columns that changed, in parallel. Many hold defaults only: these are packed once, and kept in `defaults`.
+    pub fn packed(&mut self, defaults: &mut DefaultColumns) -> Result<impl Iterator<Item = &[u8]>> {
         let columns = self.packed.iter_mut().zip(&self.numbers);
-        columns.map(|(packed, planes)| {
-            if packed.is_none() {
-                *packed = Some(if planes.is_default() {
-                    match defaults.entry((planes.usual, planes.len())) {
-                        Entry::Occupied(known) => known.get().clone(),
-                        Entry::Vacant(new) => new.insert(planes.pack()?).clone(),
-                    }
-                } else {
-                    planes.pack()?
-                });
+        let mut changed: Vec<_> = columns.filter(|(packed, _)| packed.is_none()).collect();
+        for (_, planes) in changed.iter().filter(|(_, planes)| planes.is_default()) {
+            let of = (planes.usual, planes.len());
+            if !defaults.contains_key(&of) {
+                defaults.insert(of, planes.pack()?);
             }
-            Ok(packed.as_deref().unwrap_or_default())
-        })
+        }
+        par_map(&mut changed, |_, (packed, planes)| {
+            let usual = defaults.get(&(planes.usual, planes.len()));
+            let usual = usual.filter(|_| planes.is_default()).cloned();
+            **packed = Some(usual.map_or_else(|| planes.pack(), Ok)?);
+            Ok(())
+        })?;
+        let packed = self.packed.iter();
+        Ok(packed.map(|packed| packed.as_deref().unwrap_or_default()))
     }
 
     fn bytes(&self) -> u64 {
@@ -222,58 +221,42 @@ impl KnownBlock {
     }
 }
 
-/// Facts about a block, and the cash of its pages.
-pub(super) type FactsWithCash = (KnownBlock, Vec<u64>);
-
-/// Adds rows of the history to the blocks `before` and passes all blocks to `each`, which may take them and leave
-/// others. Returns the number of measures, including those of `before`.
+/// Adds rows of the history to the blocks `before` and passes all blocks to `each`, with the cash of their pages. Returns
+/// the number of measures, including those of `before`.
 pub(super) fn read(
     view: &View,
-    mut rows: Blocks<'_>,
+    rows: Blocks<'_>,
     before: Vec<KnownBlock>,
-    mut each: impl FnMut(&mut FactsWithCash) -> Result<()>,
+    mut each: impl FnMut(KnownBlock, &[u64]) -> Result<()>,
 ) -> Result<u64> {
     let is_measure = measure(&view.identity.settings.config);
     let joins = view.joined_runs().is_some();
     let paid = view.totals().paid;
-    let mut before = before.into_iter();
-    let (mut taken, mut at) = (Vec::new(), 0);
-    let mut known = FactsWithCash::default();
+    let (mut rows, mut before) = (RunReader::new(rows), before.into_iter());
     let mut measures = 0;
     each_chunk(view, |first, cells, _| {
-        let (block, cash) = &mut known;
-        *block = before.next().unwrap_or_default();
+        let mut block = before.next().unwrap_or_default();
         block.grow(cells.len());
-        cash.clear();
-        cash.extend(cells.iter().map(|cell| cell.wrapping_add(paid)));
+        let cash: Vec<u64> = cells.iter().map(|cell| cell.wrapping_add(paid)).collect();
+        let end = first + cells.len() as u64;
         loop {
-            if at == taken.len() {
-                at = 0;
-                taken.clear();
-                rows(&mut taken)?;
-            }
-            let Some(row) = taken.get(at) else {
-                break;
-            };
-            let place = row.page.checked_sub(first).ok_or_else(|| {
-                Error::internal(format!("the history goes back to page {}", row.page))
-            })?;
-            if place >= cells.len() as u64 {
+            let ahead = rows.ahead()?.iter();
+            let of_block = ahead.take_while(|row| row.page < end).count();
+            if of_block == 0 {
                 break;
             }
-            block.add(place as usize, row, joins, &is_measure);
-            at += 1;
+            for row in rows.take(of_block) {
+                let at = row.page.checked_sub(first).ok_or_else(|| {
+                    Error::internal(format!("the history goes back to page {}", row.page))
+                })?;
+                block.add(at as usize, row, joins, &is_measure);
+            }
         }
         measures += block.measures;
-        each(&mut known)
+        each(block, &cash)
     })?;
-    match taken.get(at) {
-        None => Ok(measures),
-        Some(row) => Err(Error::internal(format!(
-            "the history has a row for page {}, which the ledger does not know",
-            row.page
-        ))),
-    }
+    rows.check_end()?;
+    Ok(measures)
 }
 
 /// Cache of facts that a snapshot leaves to the next one: blocks, and the runs of the history that they cover.
@@ -377,8 +360,8 @@ mod tests {
                     none => *none = Some(*row),
                 }
                 let mut defaults = DefaultColumns::new();
-                let packed = block.packed(&mut defaults);
-                let packed: Vec<Vec<u8>> = packed.map(|it| it.unwrap().to_vec()).collect();
+                let packed = block.packed(&mut defaults).unwrap();
+                let packed: Vec<Vec<u8>> = packed.map(<[u8]>::to_vec).collect();
                 let expected = joined[..len].iter().map(|row| {
                     let row = row.unwrap_or_default();
                     values(&row.known())

@@ -32,7 +32,7 @@ use super::known::FactsCache;
 use super::write::write;
 use super::{Info, KeepSnapshots, Latest, SnapshotColumn, SnapshotColumns, computed, latest_info};
 use crate::disk::Disk;
-use crate::engine::{Estimation, FetchTimes, HistoryRow, HistoryView, rows_of_run};
+use crate::engine::{Estimation, FetchTimes, HistoryView};
 use crate::memory::{KNOWN_PAGES, RANKING, RANKING_MOST, SETTLING, UNPACKED_ROWS, making_blocks};
 use crate::model::Time;
 use crate::rank::settle::{Importances, SettlingProgress, SettlingResult};
@@ -151,17 +151,15 @@ impl SettleSettings {
         fits
     }
 
-    /// Ranks the rows of a commit, unless the concurrent work has `failed`. Returns the settled state and the links
-    /// that it leaves out; `None` if it was stopped, or if time did not suffice.
+    /// Ranks the rows of a commit. Returns the settled state and the links that it leaves out; `None` if it was stopped,
+    /// or if time did not suffice.
     pub(super) fn run(
         &self,
         disk: &dyn Disk,
         view: &View,
-        failed: &AtomicBool,
     ) -> Result<Option<(SettlingResult, Option<Expired>)>> {
         let options = self.options_of(view)?;
         let mut watching = Watching::new(&self.watcher, self.time);
-        watching.failed = Some(failed);
         let mut rows = view.rows()?;
         rows.stay_in(self.rows.clone(), self.room(view, 0, UNPACKED_ROWS));
         let expired = self.expire.map(|after| Expired::of(view, after));
@@ -422,8 +420,6 @@ fn remove_computed(disk: &dyn Disk, view: &View, info: &Info) -> Result<()> {
 pub struct Watching<'w> {
     watcher: &'w Watcher,
     end: Option<Instant>,
-    /// Set once the result is not needed.
-    failed: Option<&'w AtomicBool>,
 }
 
 impl<'w> Watching<'w> {
@@ -433,7 +429,6 @@ impl<'w> Watching<'w> {
             watcher,
             // A time beyond the range of the clock is no limit.
             end: time.and_then(|time| Instant::now().checked_add(time)),
-            failed: None,
         }
     }
 }
@@ -444,9 +439,7 @@ impl Watch for Watching<'_> {
     }
 
     fn is_over(&mut self) -> bool {
-        let late = self.end.is_some_and(|end| Instant::now() >= end);
-        let failed = self.failed.is_some_and(|it| it.load(Ordering::Relaxed));
-        late || failed || self.watcher.is_stopped()
+        self.watcher.is_stopped() || self.end.is_some_and(|end| Instant::now() >= end)
     }
 }
 
@@ -497,20 +490,19 @@ impl Expired {
 
 /// Calls `take` with each page that was reached at a known time, and the latest such time.
 fn each_page(view: &View, take: &mut dyn FnMut(u64, Time)) -> Result<()> {
-    let mut rows = rows_of_run(HistoryView::rows(view, 0, 0)?).peekable();
-    while let Some(row) = rows.next() {
-        let row = row?;
-        let mut reached = row.last_fetch;
-        let is_same =
-            |next: &Result<HistoryRow>| next.as_ref().map_or(true, |next| next.page == row.page);
-        while let Some(next) = rows.next_if(is_same) {
-            reached = reached.max(next?.last_fetch);
+    let (mut read, mut rows) = (HistoryView::rows(view, 0, 0)?, Vec::new());
+    loop {
+        rows.clear();
+        read(&mut rows)?;
+        if rows.is_empty() {
+            return Ok(());
         }
-        if let Some(reached) = reached {
-            take(row.page, reached);
+        for of_page in rows.chunk_by(|one, other| one.page == other.page) {
+            if let Some(reached) = of_page.iter().filter_map(|row| row.last_fetch).max() {
+                take(of_page[0].page, reached);
+            }
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -5,21 +5,18 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::{io, mem};
 
-use crossbeam_channel::bounded;
 use serde::{Deserialize, Serialize};
 
 use super::blocks::BlockWriter;
-use super::known::{self, COLUMNS as FETCHES, DefaultColumns, FactsCache, FactsWithCash};
+use super::known::{self, COLUMNS as FETCHES, DefaultColumns, FactsCache};
 use super::ranks::RankCollector;
-use super::settling::{Expired, SettleSettings, Watcher, with_lock};
+use super::settling::{Expired, SettleSettings, with_lock};
 use super::{COLUMNS, SnapshotColumn, VERSION, check_not_newer, column};
 use crate::disk::recreate;
 use crate::engine::{
-    CHUNK_PAGES, Counters, Estimation, Estimator, FetchTimes, HistoryFacts, HistoryView,
-    PageScores, Scores, Window, with_shard,
+    CHUNK_PAGES, Counters, Estimation, Estimator, FetchTimes, HistoryView, PageScores, Scores,
+    Window, with_shard,
 };
 use crate::memory::RANKING_MOST;
 use crate::model::Time;
@@ -29,7 +26,7 @@ use crate::store::{
     Disk, NameLengths, SNAPSHOTS, Settings, TempFile, View, is_busy, read_sealed, settings_of,
     write_sealed,
 };
-use crate::threads::{join, lock, result_of, spawn_in};
+use crate::threads::{join, lock};
 use crate::{Error, Result};
 
 /// Writes the snapshot of a shard's commit, and makes it durable; [`put_in_place`](super::put_in_place) publishes it.
@@ -46,7 +43,7 @@ pub fn prepare<'v>(
     }
     with_lock(disk, view, || {
         let mut writer = SnapshotWriter::begin(disk, view)?;
-        writer.facts(&Mutex::default(), (0, &Watcher::default()))?;
+        writer.facts(None)?;
         let window = Window::settled(&view.identity.settings.config, scores);
         writer.scores(scores, window.estimator, None)?;
         writer.ranks(ranks.iter().copied().map(Ok))?;
@@ -55,47 +52,38 @@ pub fn prepare<'v>(
 }
 
 /// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. Returns the
-/// snapshot with the settled state, if importance was settled; `None` if it was stopped, or the bound is not below the
-/// requested one.
+/// snapshot with the settled state, if importance is not an estimate; `None` if the snapshot must not be published.
 pub(super) fn write<'v>(
     disk: &'v dyn Disk,
     view: &'v View,
     settle: Option<&SettleSettings>,
 ) -> Result<Option<(TempFile<'v>, Info, Option<SettlingResult>)>> {
     let config = &view.identity.settings.config;
-    let pages = view.totals().pages;
     let mut writer = SnapshotWriter::begin(disk, view)?;
-    let mut ranks = RankCollector::new(pages, RANKING_MOST, &view.dir)?;
-    let mut computed = None;
-    if let Some(settle) = settle
-        && settle.is_possible(view)
+    let mut ranks = RankCollector::new(view.totals().pages, RANKING_MOST, &view.dir)?;
+    let settling = settle.filter(|settle| settle.is_possible(view));
+    let (written, computed) = join(
+        settling.is_some(),
+        || writer.facts(settling),
+        || settling.map_or(Ok(None), |settle| settle.run(disk, view)),
+    );
+    let is_stopped = settling.is_some_and(|settle| settle.watcher.is_stopped());
+    if is_stopped
+        || computed.as_ref().is_ok_and(Option::is_none)
+            && settle.is_some_and(|settle| settle.or_nothing)
     {
-        let failed = AtomicBool::new(false);
-        let facts = || {
-            let room = settle.known_room(view);
-            let written = writer.facts(&settle.known, (room, &settle.watcher));
-            failed.store(written.is_err(), Ordering::Relaxed);
-            written
-        };
-        let (written, scores) = join(true, facts, || settle.run(disk, view, &failed));
-        if !written? {
-            return Ok(None);
-        }
-        computed = scores?;
-        if settle.watcher.is_stopped() {
-            return Ok(None);
-        }
-    }
-    if computed.is_none() && settle.is_some_and(|settle| settle.or_nothing) {
         return Ok(None);
     }
+    written?;
+    let computed = computed?;
     let (window, expired) = match &computed {
         Some((settled, expired)) => (Window::settled(config, settled), *expired),
         None => {
-            drop(writer);
-            writer = SnapshotWriter::begin(disk, view)?;
             let estimation = Estimation::begin(view, config)?;
-            writer.estimates(&estimation, &mut ranks)?;
+            writer.measures = estimation.blocks(|_, pages| {
+                let scores: Vec<PageScores> = pages.iter().map(|(_, scores)| *scores).collect();
+                writer.score(&scores, Some(&mut ranks))
+            })?;
             (estimation.window().clone(), None)
         }
     };
@@ -112,15 +100,10 @@ pub(super) fn write<'v>(
     Ok(Some((file, info, computed.map(|(settled, _)| settled))))
 }
 
-/// Callback that takes a block, and may leave another.
-type Give<'a, B> = dyn FnMut(&mut B) -> Result<()> + 'a;
-
 struct SnapshotWriter<'v> {
     view: &'v View,
     temporary: TempFile<'v>,
     file: BlockWriter<Info>,
-    /// Number of pages that have their facts.
-    pages: u64,
     /// Number of blocks that have their scores.
     scored: usize,
     measures: u64,
@@ -137,7 +120,6 @@ impl<'v> SnapshotWriter<'v> {
             view,
             file: BlockWriter::create(disk, &temporary.path, COLUMNS)?,
             temporary,
-            pages: 0,
             scored: 0,
             measures: 0,
             times: FetchTimes::default(),
@@ -145,41 +127,31 @@ impl<'v> SnapshotWriter<'v> {
     }
 
     /// Writes the columns of facts about pages, continuing from the cache of the previous snapshot, and fills the cache
-    /// for the next one up to `room` bytes. Returns false if it was stopped.
-    pub fn facts(
-        &mut self,
-        known: &Mutex<FactsCache>,
-        (mut room, watcher): (u64, &Watcher),
-    ) -> Result<bool> {
-        let view = self.view;
+    /// for the next one. Fails if it is stopped.
+    pub fn facts(&mut self, settling: Option<&SettleSettings>) -> Result<()> {
+        let (view, none) = (self.view, Mutex::default());
         // The previous snapshot holds the cache until it has written these columns.
-        let mut held = lock(known);
+        let mut held = lock(settling.map_or(&none, |settle| &*settle.known));
+        let mut room = settling.map_or(0, |settle| settle.known_room(view));
         let (before, runs) = held.take(view);
-        let rows = view.rows_behind(runs)?;
-        let (mut cache, mut is_stopped) = (FactsCache::default(), false);
-        let read = |give: &mut Give<'_, FactsWithCash>| {
-            known::read(view, rows, before, |known| {
-                is_stopped = watcher.is_stopped();
-                if is_stopped {
-                    return Err(Error::internal("it was stopped"));
-                }
-                give(known)
-            })
-        };
-        let mut defaults = DefaultColumns::new();
-        let measures = self.blocks(read, |writer, (block, cash)| {
-            writer.times.add_all(block.times());
-            writer.facts_of(block.packed(&mut defaults), column::pack(cash), cash.len())?;
-            cache.add(mem::take(block), &mut room);
+        let (mut cache, mut defaults) = (FactsCache::default(), DefaultColumns::new());
+        let mut at = 0;
+        self.measures = known::read(view, view.rows_behind(runs)?, before, |mut block, cash| {
+            if settling.is_some_and(|settle| settle.watcher.is_stopped()) {
+                return Err(Error::internal("it was stopped"));
+            }
+            self.times.add_all(block.times());
+            for (which, packed) in FETCHES.into_iter().zip(block.packed(&mut defaults)?) {
+                self.file.packed(at, which, packed)?;
+            }
+            self.file.column(at, SnapshotColumn::Cash, cash)?;
+            at += 1;
+            cache.add(block, &mut room);
             Ok(())
-        });
-        if is_stopped {
-            return Ok(false);
-        }
-        self.measures = measures?;
+        })?;
         cache.finish(view);
         *held = cache;
-        Ok(true)
+        Ok(())
     }
 
     /// Writes the columns of importance and of the distributed estimate; `ranks` takes importances to be ranked.
@@ -189,100 +161,23 @@ impl<'v> SnapshotWriter<'v> {
         estimator: Estimator,
         mut ranks: Option<&mut RankCollector>,
     ) -> Result<()> {
-        let pages = self.pages;
-        let read = |give: &mut Give<'_, Vec<PageScores>>| {
-            let mut block = Vec::new();
-            for first in (0..pages).step_by(CHUNK_PAGES as usize) {
-                let len = CHUNK_PAGES.min(pages - first) as usize;
-                scores.read(first, len, &mut block)?;
-                for scores in &mut block {
-                    *scores = estimator.read(*scores);
-                }
-                give(&mut block)?;
+        let (pages, mut block) = (self.view.totals().pages, Vec::new());
+        for first in (0..pages).step_by(CHUNK_PAGES as usize) {
+            let len = CHUNK_PAGES.min(pages - first) as usize;
+            scores.read(first, len, &mut block)?;
+            for scores in &mut block {
+                *scores = estimator.read(*scores);
             }
-            Ok(())
-        };
-        self.blocks(read, |writer, pages| {
-            if let Some(ranks) = &mut ranks {
-                ranks.add(pages.iter().map(|page| page.0))?;
-            }
-            writer.score(pages)
-        })
-    }
-
-    /// Writes all columns except for the ranks.
-    fn estimates(&mut self, estimation: &Estimation<'_>, ranks: &mut RankCollector) -> Result<()> {
-        let read = |give: &mut Give<'_, Vec<(HistoryFacts, PageScores)>>| {
-            estimation.blocks(|_, pages| give(pages))
-        };
-        self.measures = self.blocks(read, |writer, pages| {
-            let facts = pages.iter().map(|(facts, _)| facts);
-            facts
-                .clone()
-                .filter_map(|facts| facts.fetches.last)
-                .for_each(|time| writer.times.add(time));
-            let mut columns: [Vec<u64>; FETCHES.len()] = Default::default();
-            for facts in facts.clone() {
-                for (column, value) in columns.iter_mut().zip(known::values(&facts.fetches)) {
-                    column.push(value);
-                }
-            }
-            let cash: Vec<u64> = facts.map(|facts| facts.cash).collect();
-            let fetches = columns.iter().map(|values| column::pack(values));
-            writer.facts_of(fetches, column::pack(&cash), cash.len())?;
-            let scores: Vec<PageScores> = pages.iter().map(|(_, scores)| *scores).collect();
-            ranks.add(scores.iter().map(|page| page.0))?;
-            writer.score(&scores)
-        })?;
-        Ok(())
-    }
-
-    /// Packs and writes one block while the next is read.
-    fn blocks<B: Default + Send, R>(
-        &mut self,
-        read: impl FnOnce(&mut Give<'_, B>) -> Result<R>,
-        mut write: impl FnMut(&mut SnapshotWriter<'v>, &mut B) -> Result<()> + Send,
-    ) -> Result<R> {
-        let (give, take) = bounded::<B>(0);
-        let (give_back, spent) = bounded(1);
-        std::thread::scope(|scope| {
-            let writing = spawn_in(scope, "columns", move || {
-                for mut pages in take {
-                    write(self, &mut pages)?;
-                    let _ = give_back.try_send(pages);
-                }
-                Ok(())
-            })?;
-            let done = read(&mut |pages| {
-                let next = spent.try_recv().unwrap_or_default();
-                // The receiver is gone: writing failed, and the error is reported below.
-                give.send(mem::replace(pages, next))
-                    .map_err(|_| Error::internal("the snapshot cannot be written"))
-            });
-            drop(give);
-            result_of(writing)?;
-            done
-        })
-    }
-
-    /// Writes the packed columns of the next block's facts, of this many pages.
-    fn facts_of(
-        &mut self,
-        fetches: impl Iterator<Item = io::Result<impl AsRef<[u8]>>>,
-        cash: io::Result<Vec<u8>>,
-        pages: usize,
-    ) -> Result<()> {
-        let block = (self.pages / CHUNK_PAGES) as usize;
-        for (column, packed) in FETCHES.into_iter().zip(fetches) {
-            self.file.packed(block, column, packed)?;
+            self.score(&block, ranks.as_deref_mut())?;
         }
-        self.file.packed(block, SnapshotColumn::Cash, cash)?;
-        self.pages += pages as u64;
         Ok(())
     }
 
     /// Writes the scores of the next block that has none.
-    fn score(&mut self, pages: &[PageScores]) -> Result<()> {
+    fn score(&mut self, pages: &[PageScores], ranks: Option<&mut RankCollector>) -> Result<()> {
+        if let Some(ranks) = ranks {
+            ranks.add(pages.iter().map(|page| page.0))?;
+        }
         let importance: Vec<u64> = pages.iter().map(|page| page.0.to_bits()).collect();
         let distributed: Vec<u64> = pages.iter().map(|page| page.1.to_bits()).collect();
         // Threads are worth it for full blocks only.
@@ -292,8 +187,8 @@ impl<'v> SnapshotWriter<'v> {
             || column::pack(&distributed),
         );
         let (block, file) = (self.scored, &mut self.file);
-        file.packed(block, SnapshotColumn::Importance, importance)?;
-        file.packed(block, SnapshotColumn::Distributed, distributed)?;
+        file.packed(block, SnapshotColumn::Importance, &importance?)?;
+        file.packed(block, SnapshotColumn::Distributed, &distributed?)?;
         self.scored += 1;
         Ok(())
     }
@@ -345,7 +240,7 @@ impl<'v> SnapshotWriter<'v> {
             cluster,
             settings: settings.clone(),
         };
-        self.file.finish(self.pages, &info)?;
+        self.file.finish(totals.pages, &info)?;
         Ok((self.temporary, info))
     }
 }

@@ -129,7 +129,7 @@ fn put<B: AsRef<[u8]>>(
     let pages = head.totals.pages;
     for block in 0..pages.div_ceil(CHUNK_PAGES) as usize {
         for column in COLUMNS {
-            writer.packed(block, column, Ok(read(block, column)?))?;
+            writer.packed(block, column, read(block, column)?.as_ref())?;
         }
     }
     writer.finish(pages, head)?;

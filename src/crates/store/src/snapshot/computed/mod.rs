@@ -374,7 +374,8 @@ fn write(
             names.extend_from_slice(name.as_bytes());
         }
         let names = zstd::bulk::compress(&names, NAMES_LEVEL);
-        file.packed(block, RankingColumn::Name, names)?;
+        let names = names.map_err(Error::io(path, "compress"))?;
+        file.packed(block, RankingColumn::Name, &names)?;
     }
     file.finish(info.count, info)
 }
