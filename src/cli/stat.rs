@@ -226,7 +226,7 @@ impl<'a> Stat<'a> {
             computed,
             disk: DiskUsage::of(store)?,
             certain_top: snapshot.certain_top()?,
-            memory: snapshot.memory_to_resume(),
+            memory: Need::to_resume(&snapshot.info().settings.config, snapshot.len(), None),
             snapshot,
         };
         Ok((stat, exit))

@@ -6,10 +6,9 @@ mod links;
 mod list;
 mod movers;
 mod next;
-mod page;
 mod question;
+mod rankings;
 mod settle;
-mod shards;
 mod store;
 
 pub use crate::metrics::moved::Mover;
@@ -20,10 +19,9 @@ pub use links::{Ends, LinkList, LinkSweep, LinkTarget};
 pub use list::{LookedUp, each_listed, look_up, seeds_of};
 pub use movers::{SnapshotMovers, movers};
 pub use next::{NEXT, SkippedOf};
-pub use page::{RankingOf, Top, ranks_of};
 pub use question::{LISTING_MAX, Parameter, Question, Subject, Takes};
+pub use rankings::{RankingOf, Rankings, Top, ranks_of};
 pub use settle::Resettling;
-pub use shards::Rankings;
 pub use store::Store;
 
 pub use crate::snapshot::{Rank, canonical, pages_of};

@@ -285,25 +285,24 @@ pub fn pages_of<P: Copy, E>(
 /// Looks up the pages of a chunk of lines, `None` for unknown ones. An opaque name that looks like a URL is also looked
 /// up as typed, and is then the name of its line.
 pub fn find_lines<P: Copy, E>(
-    piece: Vec<ListLine>,
+    mut piece: Vec<ListLine>,
     mut find: impl FnMut(&[&[u8]]) -> std::result::Result<Vec<Option<P>>, E>,
 ) -> std::result::Result<Vec<(ListLine, Option<P>)>, E> {
     let names: Vec<&[u8]> = piece.iter().map(|line| &*line.name).collect();
-    let pages = find(&names)?;
-    let typed = piece.iter().zip(&pages).filter(|(_, page)| page.is_none());
-    let typed: Vec<&[u8]> = typed
-        .filter_map(|(line, _)| line.typed.as_deref())
-        .collect();
-    let mut as_typed = if typed.is_empty() {
-        Vec::new().into_iter()
-    } else {
-        find(&typed)?.into_iter()
-    };
-    let listed = piece.into_iter().zip(pages).map(|(mut line, page)| {
-        let typed = line.typed.take().filter(|_| page.is_none());
-        let found = typed.as_ref().and_then(|_| as_typed.next()).flatten();
-        line.name = typed.filter(|_| found.is_some()).unwrap_or(line.name);
-        (line, page.or(found))
-    });
-    Ok(listed.collect())
+    let mut pages = find(&names)?;
+    let is_open = |at: &usize| pages[*at].is_none() && piece[*at].typed.is_some();
+    let open: Vec<usize> = (0..piece.len()).filter(is_open).collect();
+    if !open.is_empty() {
+        let typed = open.iter().filter_map(|&at| piece[at].typed.as_deref());
+        let found = find(&typed.collect::<Vec<_>>())?;
+        for (at, page) in open
+            .into_iter()
+            .zip(found)
+            .filter(|(_, page)| page.is_some())
+        {
+            pages[at] = page;
+            piece[at].name = piece[at].typed.take().unwrap_or_default();
+        }
+    }
+    Ok(piece.into_iter().zip(pages).collect())
 }

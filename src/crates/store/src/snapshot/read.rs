@@ -11,7 +11,6 @@ use super::find::SHOWN;
 use super::levels::best_of;
 use super::{Info, Latest, MAGIC, SNAPSHOTS, SnapshotColumn, SnapshotColumns};
 use crate::engine::{ENDOWMENT, Fingerprint, Page, PageId};
-use crate::memory::Need;
 use crate::metrics::Positions;
 use crate::model::{Fetches, HashKey};
 use crate::rank::settle::Importances;
@@ -117,7 +116,11 @@ impl Snapshot {
             match (opened, Latest::current(disk, store)?) {
                 (Err(_), now) if now != latest => latest = now,
                 // Rows that a compaction has replaced are not kept either.
-                (Ok(opened), now) if now != latest && opened.rows_failed() => latest = now,
+                (Ok(opened), now)
+                    if now != latest && opened.rows.is_err() && latest.rows.kept().is_some() =>
+                {
+                    latest = now;
+                }
                 (Err(Error::Io { path, source, .. }), _)
                     if source.kind() == std::io::ErrorKind::NotFound =>
                 {
@@ -152,7 +155,11 @@ impl Snapshot {
         let columns = SnapshotColumns::of(disk, path)?;
         let names = NameReader::open(disk, store, latest.names)?;
         let identity = store::identity_of(disk, store)?;
-        names.check_end(&identity.key)?;
+        let (named, pages) = (names.check_end(&identity.key)?, columns.info.pages);
+        if named < pages {
+            let what = format!("the store has {named} names for its {pages} pages");
+            return Err(columns.damaged(what));
+        }
         if columns.info.settings != identity.settings {
             return Err(columns.damaged("it belongs to a store with other settings"));
         }
@@ -221,10 +228,6 @@ impl Snapshot {
         &self.store
     }
 
-    fn rows_failed(&self) -> bool {
-        self.rows.is_err() && self.retention.is_some_and(|rows| rows.kept().is_some())
-    }
-
     /// Returns the rows of links as of this snapshot, which must be the store's current one.
     ///
     /// # Errors
@@ -240,14 +243,6 @@ impl Snapshot {
 
     fn rows_of_store(&self) -> Result<&RowFile> {
         self.rows.as_ref().map_err(Error::again)
-    }
-
-    /// Returns the memory that an ingest needs to continue with the store, if it has not grown since.
-    pub fn memory_to_resume(&self) -> Need {
-        let Info {
-            settings, pages, ..
-        } = self.info();
-        Need::to_resume(&settings.config, *pages, None)
     }
 
     /// Returns whether rows are kept; `None` if this is not the store's current snapshot.
@@ -293,7 +288,7 @@ impl Snapshot {
     }
 
     pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
-        self.pages_from(0, "names", self.names.names())
+        self.names.names().take(self.len() as usize)
     }
 
     /// Iterates over the fingerprints from page `from` on.
@@ -302,7 +297,7 @@ impl Snapshot {
         from: u64,
     ) -> Result<impl Iterator<Item = Result<Fingerprint>> + '_> {
         let prints = self.names.fingerprints(from)?;
-        Ok(self.pages_from(from, "fingerprints", prints))
+        Ok(prints.take(self.len().saturating_sub(from) as usize))
     }
 
     /// Returns the key of the store, which is unique except for copies.
@@ -313,15 +308,7 @@ impl Snapshot {
     /// Calls `visit` with the names of these pages, in number order; the snapshot must have them.
     #[doc(hidden)]
     pub fn each_name(&self, pages: Range<u64>, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
-        let wanted = pages.end.saturating_sub(pages.start);
-        let found = self.names.each(pages, visit)?;
-        if found == wanted {
-            Ok(())
-        } else {
-            Err(self.columns.damaged(format!(
-                "the store has {found} names for {wanted} of its pages"
-            )))
-        }
+        self.names.each(pages, visit).map(drop)
     }
 
     /// Calls `visit` with all names, in number order, up to its first error.
@@ -397,31 +384,6 @@ impl Snapshot {
         let mut positions = Positions::new(bound);
         self.importances(&mut |_, importance| positions.add(importance))?;
         Ok(Some(positions.certain()))
-    }
-
-    /// Returns the first items of `from`, one for each page from page `found` on; an error if there are fewer.
-    pub(super) fn pages_from<T>(
-        &self,
-        mut found: u64,
-        what: &'static str,
-        from: impl Iterator<Item = Result<T>>,
-    ) -> impl Iterator<Item = Result<T>> {
-        let pages = self.info().pages;
-        let mut from = from.take(pages.saturating_sub(found) as usize);
-        std::iter::from_fn(move || match from.next() {
-            Some(item) => {
-                found += 1;
-                Some(item)
-            }
-            None if found < pages => {
-                let error = self.columns.damaged(format!(
-                    "the store has {found} {what} for its {pages} pages"
-                ));
-                found = pages;
-                Some(Err(error))
-            }
-            None => None,
-        })
     }
 
     /// Returns the `n` pages of best rank with their names, best first; in a shard, its own pages.

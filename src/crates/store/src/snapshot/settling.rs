@@ -75,16 +75,6 @@ pub struct SettleSettings {
     pub watcher: Arc<Watcher>,
 }
 
-impl SettleSettings {
-    /// Returns settings with this target bound, without an observer or limits.
-    pub fn until(goal: impl Into<Goal>) -> SettleSettings {
-        SettleSettings {
-            goal: goal.into(),
-            ..SettleSettings::default()
-        }
-    }
-}
-
 /// Observer of a settling in another thread, which can stop it.
 #[derive(Debug, Default)]
 pub struct Watcher {
@@ -137,13 +127,21 @@ impl Watcher {
 }
 
 impl SettleSettings {
+    /// Returns settings with this target bound, without an observer or limits.
+    pub fn until(goal: impl Into<Goal>) -> SettleSettings {
+        SettleSettings {
+            goal: goal.into(),
+            ..SettleSettings::default()
+        }
+    }
+
     /// Returns true if there are rows, and the memory to settle over them.
     pub fn is_possible(&self, view: &View) -> bool {
-        let pages = HistoryView::totals(view).pages;
+        let pages = view.totals().pages;
         if view.manifest.retention.kept().is_none() || pages > PAGES_MAX {
             return false;
         }
-        let bytes = self.bytes(view);
+        let bytes = pages * SETTLING;
         let fits = self.memory.is_none_or(|memory| bytes <= memory);
         if !fits {
             self.watcher.too_large.store(bytes, Ordering::Relaxed);
@@ -182,15 +180,10 @@ impl SettleSettings {
         self.expire.is_none()
     }
 
-    /// Returns the memory that settling takes, in bytes.
-    pub fn bytes(&self, view: &View) -> u64 {
-        let kept = view.manifest.retention.kept();
-        kept.map_or(0, |_| view.totals().pages * SETTLING)
-    }
-
     /// Returns the memory that settling and `taken` bytes leave for a cache of at most `most`, in bytes.
     fn room(&self, view: &View, taken: u64, most: u64) -> u64 {
-        let left = |memory: u64| memory.saturating_sub(self.bytes(view) + taken);
+        let taken = view.totals().pages * SETTLING + taken;
+        let left = |memory: u64| memory.saturating_sub(taken);
         self.memory.map_or(most, |memory| left(memory).min(most))
     }
 
@@ -219,21 +212,7 @@ impl SettleSettings {
         options.on_to = on_to.unwrap_or(options.until);
         Ok(options)
     }
-}
 
-impl Importances for SnapshotColumns {
-    fn pages(&self) -> u64 {
-        self.info().pages
-    }
-
-    fn each(&self, visit: &mut dyn FnMut(f64)) -> Result<()> {
-        self.each_value(SnapshotColumn::Importance, |_, bits| {
-            visit(f64::from_bits(bits));
-        })
-    }
-}
-
-impl SettleSettings {
     /// Settles the rows of a commit, and warns of what was wrong with the warm start, if anything was.
     fn settle_latest(
         &self,
@@ -298,6 +277,18 @@ impl SettleSettings {
             }
         }
         Ok(())
+    }
+}
+
+impl Importances for SnapshotColumns {
+    fn pages(&self) -> u64 {
+        self.info().pages
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(f64)) -> Result<()> {
+        self.each_value(SnapshotColumn::Importance, |_, bits| {
+            visit(f64::from_bits(bits));
+        })
     }
 }
 
