@@ -34,28 +34,15 @@ impl FetchTimes {
     }
 
     pub fn add_some(&mut self, time: Time, fetches: u64) {
-        let added = YearOfFetches {
-            fetches,
+        let year = self.0.entry(time.div_euclid(YEAR));
+        let of_year = year.or_insert(YearOfFetches {
+            fetches: 0,
             first: time,
             last: time,
-        };
-        self.add_year(time.div_euclid(YEAR), added);
-    }
-
-    pub fn add_all(&mut self, others: &FetchTimes) {
-        let others = others.0.iter();
-        others.for_each(|(year, fetches)| self.add_year(*year, *fetches));
-    }
-
-    fn add_year(&mut self, year: Time, others: YearOfFetches) {
-        let none = YearOfFetches {
-            fetches: 0,
-            ..others
-        };
-        let of_year = self.0.entry(year).or_insert(none);
-        of_year.fetches = of_year.fetches.saturating_add(others.fetches);
-        of_year.first = of_year.first.min(others.first);
-        of_year.last = of_year.last.max(others.last);
+        });
+        of_year.fetches = of_year.fetches.saturating_add(fetches);
+        of_year.first = of_year.first.min(time);
+        of_year.last = of_year.last.max(time);
     }
 
     pub fn is_empty(&self) -> bool {

@@ -295,13 +295,11 @@ pub fn find_lines<P: Copy, E>(
     if !open.is_empty() {
         let typed = open.iter().filter_map(|&at| piece[at].typed.as_deref());
         let found = find(&typed.collect::<Vec<_>>())?;
-        for (at, page) in open
-            .into_iter()
-            .zip(found)
-            .filter(|(_, page)| page.is_some())
-        {
-            pages[at] = page;
-            piece[at].name = piece[at].typed.take().unwrap_or_default();
+        for (at, page) in open.into_iter().zip(found) {
+            if page.is_some() {
+                pages[at] = page;
+                piece[at].name = piece[at].typed.take().unwrap_or_default();
+            }
         }
     }
     Ok(piece.into_iter().zip(pages).collect())

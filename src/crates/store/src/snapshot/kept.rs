@@ -21,19 +21,12 @@ use crate::{Error, Result};
 const COUNTS: [(&str, usize); 4] = [("recent", 0), ("hourly", 7), ("daily", 10), ("monthly", 13)];
 const ALL: usize = usize::MAX;
 
-/// Rule for which snapshots stay, besides the current and pinned ones.
+/// Rule for which snapshots stay, besides the current and pinned ones: the newest `recent=N`, and by `hourly=N`,
+/// `daily=N`, `monthly=N` the newest one of each of the newest N hours, days, months (in UTC) that have snapshots. A
+/// snapshot stays if any count keeps it; one without a time is in no group.
 ///
-/// A rule has up to four counts. Snapshots are grouped by the hour, day or month (in UTC) of their time, which is the
-/// latest fetch time among their records; the newest snapshot of each group represents it.
-///
-/// | count | what stays |
-/// |---|---|
-/// | `recent=N` | the newest N |
-/// | `hourly=N`, `daily=N`, `monthly=N` | of each of the newest N hours, days, months that have snapshots, the newest one |
-///
-/// A snapshot stays if any count keeps it. This depends only on the numbers and times of the snapshots, not on a clock
-/// or on when older ones were removed. Groups are counted from the newest snapshot backwards, not by distance in time:
-/// a time far ahead or behind adds one group and removes nothing else. A snapshot without a time is in no group.
+/// This depends only on the numbers and times of the snapshots, not on a clock or on when older ones were removed: a
+/// time far ahead or behind adds one group and removes nothing else.
 ///
 /// Written like `recent=10,daily=30,monthly=all`; a number N is short for `recent=N`, and 0 for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

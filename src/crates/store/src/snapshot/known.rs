@@ -9,8 +9,7 @@ use std::collections::HashMap;
 use super::SnapshotColumn;
 use super::column::Planes;
 use crate::engine::{
-    Blocks, FetchTimes, HistoryRow, HistoryView, NO_TIME, RowFetches, RunReader, each_chunk,
-    measure,
+    Blocks, HistoryRow, HistoryView, NO_TIME, RowFetches, RunReader, each_chunk, measure,
 };
 use crate::model::{Digest, Fetches, Time};
 use crate::store::View;
@@ -127,8 +126,6 @@ pub(super) struct KnownBlock {
     packed: [Option<Vec<u8>>; COLUMNS.len()],
     /// Number of rows that are measures of a window.
     measures: u64,
-    /// Times when pages were last reached, as of the packed column.
-    times: FetchTimes,
 }
 
 impl Default for KnownBlock {
@@ -139,7 +136,6 @@ impl Default for KnownBlock {
             numbers: std::array::from_fn(usual),
             packed: Default::default(),
             measures: 0,
-            times: FetchTimes::default(),
         }
     }
 }
@@ -181,17 +177,11 @@ impl KnownBlock {
         }
     }
 
-    /// Returns the times when the block's pages were last reached.
-    pub fn times(&mut self) -> &FetchTimes {
-        if self.packed[LAST_FETCH].is_none() {
-            let reached = &self.numbers[LAST_FETCH];
-            self.times = FetchTimes::default();
-            let times = (0..reached.len()).map(|at| reached.get(at) as Time);
-            times
-                .filter(|time| *time != NO_TIME)
-                .for_each(|time| self.times.add(time));
-        }
-        &self.times
+    /// Iterates over the times when pages of the block were last reached.
+    pub fn times(&self) -> impl Iterator<Item = Time> + '_ {
+        let reached = &self.numbers[LAST_FETCH];
+        let times = (0..reached.len()).map(|at| reached.get(at) as Time);
+        times.filter(|time| *time != NO_TIME)
     }
 
     /// Packs the columns that changed, in parallel. Many hold defaults only: these are packed once, and kept in `defaults`.

@@ -67,15 +67,14 @@ pub(super) fn write<'v>(
         || writer.facts(settling),
         || settling.map_or(Ok(None), |settle| settle.run(disk, view)),
     );
-    let is_stopped = settling.is_some_and(|settle| settle.watcher.is_stopped());
-    if is_stopped
-        || computed.as_ref().is_ok_and(Option::is_none)
-            && settle.is_some_and(|settle| settle.or_nothing)
-    {
+    if settling.is_some_and(|settle| settle.watcher.is_stopped()) {
         return Ok(None);
     }
     written?;
     let computed = computed?;
+    if computed.is_none() && settle.is_some_and(|settle| settle.or_nothing) {
+        return Ok(None);
+    }
     let (window, expired) = match &computed {
         Some((settled, expired)) => (Window::settled(config, settled), *expired),
         None => {
@@ -140,7 +139,7 @@ impl<'v> SnapshotWriter<'v> {
             if settling.is_some_and(|settle| settle.watcher.is_stopped()) {
                 return Err(Error::internal("it was stopped"));
             }
-            self.times.add_all(block.times());
+            block.times().for_each(|time| self.times.add(time));
             for (which, packed) in FETCHES.into_iter().zip(block.packed(&mut defaults)?) {
                 self.file.packed(at, which, packed)?;
             }
