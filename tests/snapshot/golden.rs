@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use cashrank::{Error, Fetches, PageState};
+use cashrank::{Error, PageState};
 use cashrank_store::snapshot::{LevelRanking, Selection, Snapshot, SnapshotPage};
 use cashrank_store::store::RealDisk;
 use xxhash_rust::xxh3::xxh3_64;
@@ -126,9 +126,6 @@ fn the_settled_sample_is_what_is_written_today() {
         assert!((new.importance - old.importance).abs() <= 1e-9, "{name}");
     }
 }
-
-/// 2015-04-30T10:00:04Z.
-const LAST_RECORD: Option<i64> = Some(1_430_388_004);
 
 /// Snapshots record which pages are gone: `t`, the last of the records.
 #[test]
