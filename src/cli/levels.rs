@@ -81,14 +81,14 @@ impl LevelArgs {
         }
     }
 
-    /// Returns whether the ranking is the snapshot, or its roll-up to sites.
-    pub fn is_roll_up(&self) -> bool {
+    /// Returns whether the ranking is the snapshot, or the sums of it by sites.
+    pub fn is_importance(&self) -> bool {
         self.measures() == [None]
     }
 
     /// Returns whether the ranking is the snapshot itself.
     pub fn is_usual(&self) -> bool {
-        self.is_roll_up() && self.level.is_page()
+        self.is_importance() && self.level.is_page()
     }
 }
 

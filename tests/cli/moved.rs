@@ -360,8 +360,7 @@ fn snapshots_of_one_store_say_what_their_exports_say() {
     assert_eq!(found["right_pages"], after.len());
 }
 
-/// A copy of a store numbers pages as the store does, as far as both were the same; after they diverged, names join
-/// them.
+/// Copies of a store are joined by name, whether they diverged or not.
 #[test]
 fn copies_of_a_store() {
     let lab = Lab::new();

@@ -6,7 +6,7 @@ use std::io::Write;
 use cashrank::{Error, Mover, PageState};
 use cashrank_graph::metrics::NameHash;
 use cashrank_graph::metrics::moved::{MoveOptions, Moves, margin, moved_by_name};
-use cashrank_store::snapshot::{Snapshot, moved, same_numbers};
+use cashrank_store::snapshot::{Snapshot, moved};
 
 use super::Agreement;
 use super::side::{CompareSide, scores};
@@ -37,8 +37,9 @@ pub fn show(
             "note: a ranking has no bound, so no change is certain, and none is listed with --certain-only"
         );
     }
+    let store = |side: &Snapshot| side.store().canonicalize().ok();
     let found = match left.snapshot().zip(right.snapshot()) {
-        Some((l, r)) if one_store(l, r)? => moved(l, r, wanted)?,
+        Some((l, r)) if store(l).is_some() && store(l) == store(r) => moved(l, r, wanted)?,
         _ => by_name(left, right, wanted, memory)?,
     };
     let time = |side: &CompareSide| side.info().and_then(|info| info.time);
@@ -69,12 +70,6 @@ fn note_settings(left: &CompareSide, right: &CompareSide) {
             "note: the two stores differ in damping or self-links, so their importance is not comparable"
         );
     }
-}
-
-fn one_store(left: &Snapshot, right: &Snapshot) -> Result<bool, Error> {
-    let whole = |snapshot: &Snapshot| snapshot.store().canonicalize().ok();
-    let same = whole(left).is_some_and(|path| Some(path) == whole(right));
-    Ok(same || same_numbers(left, right)?)
 }
 
 /// Joins the sides by name, and reads them once more to find the names that belong to the hashes.

@@ -19,7 +19,7 @@ impl ExportArgs {
             "--links: {to} holds no links; choose --to tsv or {COMMON_CRAWL}"
         );
         anyhow::ensure!(
-            self.ranking.level.is_roll_up() && self.pages.selection().scope.is_all(),
+            self.ranking.level.is_importance() && self.pages.selection().scope.is_all(),
             "--links writes the links of all pages or sites: leave --measure and --scope out"
         );
         anyhow::ensure!(
@@ -59,21 +59,18 @@ impl ExportArgs {
 
     /// Writes the ranks of hosts or domains, which must have been computed before.
     pub(super) fn export_ranks(&self, output: &OutputTarget) -> anyhow::Result<Exit> {
-        anyhow::ensure!(
-            self.ranking.level.is_roll_up()
-                && self.sort.is_none()
-                && self.pages.selection().scope.is_all(),
-            "common-crawl has both measures and an order of its own: leave --measure, --sort and --scope out"
-        );
         let scoring = &self.scoring;
         let score = scoring.score.is_some() || scoring.score_field.is_some();
         anyhow::ensure!(
-            !score
+            self.ranking.level.is_importance()
+                && self.sort.is_none()
+                && self.pages.selection().is_all()
+                && !score
                 && scoring.into.is_none()
                 && !self.cash
-                && !self.pages.without_gone
                 && self.since.since.is_none(),
-            "common-crawl has columns of its own: leave --score, --score-field, --into, --cash, --without-gone and --since out"
+            "common-crawl has measures, columns and an order of its own: leave --measure, --sort, --scope, --score, \
+             --score-field, --into, --cash, --without-gone and --since out"
         );
         let open = |measure: &str| {
             let snapshot = self.ranking.snapshot()?;

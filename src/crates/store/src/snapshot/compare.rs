@@ -16,25 +16,7 @@ use crate::model::{Change, Page};
 use crate::rows::{Bits, Rows};
 use crate::{Error, Result};
 
-/// Returns true if pages have the same numbers in both snapshots. They do in one store, as pages are only appended. In
-/// a store and a copy of it they do if common pages came in the same order; then both have the same key, and equal
-/// fingerprints page by page, which are compared (10 bytes per page and side).
-pub fn same_numbers(left: &Snapshot, right: &Snapshot) -> Result<bool> {
-    if left.store == right.store {
-        return Ok(true);
-    }
-    if left.key() != right.key() {
-        return Ok(false);
-    }
-    for (left, right) in left.fingerprints(0)?.zip(right.fingerprints(0)?) {
-        if left? != right? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// Returns the moves from `left` to `right`, which must have the [`same_numbers`]; in a shard those of its own pages.
+/// Returns the moves from `left` to `right`, two snapshots of one store; in a shard those of its own pages.
 /// Remaining ties are in the order of the pages' first appearance. Memory: a few MB besides the lists.
 pub fn moved(left: &Snapshot, right: &Snapshot, wanted: MoveOptions) -> Result<Moves> {
     let local = right.within(&Selection::default())?;

@@ -31,7 +31,7 @@ use crate::store::{Disk, SNAPSHOTS};
 use crate::{Error, Result};
 
 pub use common_crawl::write_ranks;
-pub use compare::{moved, same_numbers};
+pub use compare::moved;
 #[cfg(any(test, feature = "testing"))]
 pub use computed::fuzz::ranking as ranking_fuzz;
 pub use computed::{ComputedInfo, ComputedName, ComputedRanking, publish_computed};

@@ -300,11 +300,6 @@ impl Snapshot {
         Ok(prints.take(self.len().saturating_sub(from) as usize))
     }
 
-    /// Returns the key of the store, which is unique except for copies.
-    pub fn key(&self) -> [u64; 2] {
-        self.key.0
-    }
-
     /// Calls `visit` with the names of these pages, in number order; the snapshot must have them.
     #[doc(hidden)]
     pub fn each_name(&self, pages: Range<u64>, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
