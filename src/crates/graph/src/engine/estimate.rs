@@ -73,15 +73,6 @@ impl Window {
 /// Importance of a page, and its share of all distributed cash.
 pub type PageScores = (f64, f64);
 
-/// Facts about a page that do not depend on the estimate.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct HistoryFacts {
-    /// Current cash, in units.
-    pub cash: u64,
-    /// Fetches of the page; recyclings are not visits.
-    pub fetches: Fetches,
-}
-
 /// Returns a predicate for rows that are measures of the window.
 pub fn measure(config: &Config) -> impl Fn(&HistoryRow) -> bool + use<> {
     let keeps_measures = config.policy().keeps_measures();
@@ -276,22 +267,18 @@ impl<'p> Estimation<'p> {
         &self.window
     }
 
-    /// Passes the facts and (importance, distributed) of all pages to `each` in blocks of at most
+    /// Passes the fetches and (importance, distributed) of all pages to `each` in blocks of at most
     /// [`CHUNK_PAGES`], with the first page of each block; `each` may take the vector and leave
     /// another. Importance is that of [`Window::estimator`] and sums to 1 over all pages. Returns the number of measures
     /// read.
     pub fn blocks(
         &self,
-        each: impl FnMut(u64, &mut Vec<(HistoryFacts, PageScores)>) -> Result<()>,
+        each: impl FnMut(u64, &mut Vec<(Fetches, PageScores)>) -> Result<()>,
     ) -> Result<u64> {
         let estimate = self.scale()?;
         let take = |page: &EstimatePage<'_>| {
             let scores = self.window.estimator.read(estimate(page));
-            let facts = HistoryFacts {
-                cash: page.cash,
-                fetches: page.fetches(),
-            };
-            (facts, scores)
+            (page.fetches(), scores)
         };
         self.walk(take, each)
     }

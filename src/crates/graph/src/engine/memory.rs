@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::estimate::{Estimation, HistoryFacts, HistoryView, PageScores, Window};
+use super::estimate::{Estimation, HistoryView, PageScores, Window};
 use super::history::{Admission, Admissions, Blocks, Notes, merge, mergeable, rows_of_run};
 use super::ledger::Totals;
 use super::row::HistoryRow;
@@ -10,7 +10,7 @@ use super::{
     CashMark, Config, Engine, EngineState, Fingerprint, PageId, Scores, Storage, TargetLinks,
 };
 use crate::graph::{self, LatestRows, node};
-use crate::model::{Limits, Page};
+use crate::model::{Fetches, Limits, Page};
 use crate::{Error, Result};
 
 /// Names, history and marks held in memory.
@@ -120,7 +120,7 @@ impl Engine<InMemory> {
         self.merge_runs()?;
         let engine = &*self;
         let config = engine.config();
-        let mut all: Vec<(HistoryFacts, PageScores)> = Vec::new();
+        let mut all: Vec<(Fetches, PageScores)> = Vec::new();
         if scores.is_none() {
             engine.check_times()?;
         }
@@ -143,14 +143,14 @@ impl Engine<InMemory> {
         let importance: Vec<f64> = all.iter().map(|(_, scores)| scores.0).collect();
         let ranked = all.into_iter().zip(ranks(&importance));
         let pages = (0..).zip(&engine.storage().names).zip(ranked);
-        let pages = pages.map(|((page, name), ((facts, (importance, _)), rank))| Page {
+        let pages = pages.map(|((page, name), ((fetches, (importance, _)), rank))| Page {
             page: PageId(page),
             url: Cow::Owned(String::from_utf8_lossy(name).into_owned()),
             importance,
             rank,
-            visits: facts.fetches.visits,
-            last_fetch: facts.fetches.last,
-            state: Some(facts.fetches.state()),
+            visits: fetches.visits,
+            last_fetch: fetches.last,
+            state: Some(fetches.state()),
             ..Page::default()
         });
         let pages = pages.collect();

@@ -29,9 +29,7 @@ pub use crate::model::{Fingerprint, Page, PageId, SelfLinks};
 pub use cells::Cells;
 pub use config::Config;
 pub use counters::{Counters, ShardCounts, with_shard};
-pub use estimate::{
-    Estimation, HistoryFacts, HistoryView, PageScores, Window, each_chunk, measure,
-};
+pub use estimate::{Estimation, HistoryView, PageScores, Window, each_chunk, measure};
 pub use fetch_times::{FetchTimes, YEAR};
 pub use history::{
     Admission, Admissions, Blocks, Notes, Rows, RunReader, log_bytes, log_rows, merge, mergeable,

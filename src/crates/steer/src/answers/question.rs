@@ -322,7 +322,10 @@ mod tests {
                 Subject::Top(usual.clone(), {
                     let mut scope: Scope = "host:a.org".parse().unwrap();
                     scope.add("url:*x*".parse().unwrap());
-                    scope.into()
+                    Selection {
+                        scope,
+                        without_gone: false,
+                    }
                 })
             )
         );

@@ -50,15 +50,6 @@ impl Selection {
     }
 }
 
-impl From<Scope> for Selection {
-    fn from(scope: Scope) -> Selection {
-        Selection {
-            scope,
-            ..Selection::default()
-        }
-    }
-}
-
 /// Page of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SnapshotPage {
@@ -403,7 +394,10 @@ impl Snapshot {
     /// # }
     /// ```
     pub fn top_in(&self, n: usize, scope: &Scope) -> Result<Vec<Page<'static>>> {
-        let within = self.within(&scope.clone().into())?;
+        let within = self.within(&Selection {
+            scope: scope.clone(),
+            without_gone: false,
+        })?;
         let is_within = |page| within.as_ref().is_none_or(|within| within.get(page));
         let ranks = self.columns.column_blocks(SnapshotColumn::Rank);
         self.named_pages(&best_of(n, ranks, is_within)?)

@@ -8,7 +8,6 @@ use crate::disk::RealDisk;
 use crate::model::{PageId, Record};
 use crate::rank::computing::Computing;
 use crate::rank::measures::measure;
-use crate::rules::Scope;
 use crate::session::{Options, Writer};
 use crate::snapshot::{
     KeepSnapshots, LevelRanking, RankingName, Selection, Snapshot, Watcher, pin, snapshots, thin,
@@ -85,6 +84,13 @@ fn computing(name: &str, level: Level) -> Computing {
 }
 
 /// Returns name, score, rank, pages and visits of all sites.
+fn within(scope: &str) -> Selection {
+    Selection {
+        scope: scope.parse().unwrap(),
+        ..Selection::default()
+    }
+}
+
 fn listed(ranking: &LevelRanking) -> Vec<(String, f64, u64, u64, u64)> {
     let rows = ranking.rows().map(|row| {
         let row = row.unwrap();
@@ -123,11 +129,7 @@ fn hosts_are_counted_as_the_definition_says() {
     assert_eq!(top[0].last_fetch, Some(0));
     let found = ranking.find(&[b"a.example", b"c.example"]).unwrap();
     assert_eq!(found, [Some(PageId(2)), None]);
-    assert!(
-        ranking
-            .top(1, &"host:b.example".parse::<Scope>().unwrap().into())
-            .is_err()
-    );
+    assert!(ranking.top(1, &within("host:b.example")).is_err());
 }
 
 /// A surfer jumps to each host with (1 - d)/3, and goes from b to the two others alike: with w = a + b/2, b = w and a =
@@ -165,9 +167,7 @@ fn pages_have_scores_beside_the_facts_of_the_snapshot() {
     assert_eq!(row("http://www.a.example/x").1, 2.0);
     assert_eq!(row("http://a.example/").1, 1.0);
     assert_eq!(row("http://b.example/").4, 1);
-    let within = ranking
-        .top(9, &"host:a.example".parse::<Scope>().unwrap().into())
-        .unwrap();
+    let within = ranking.top(9, &within("host:a.example")).unwrap();
     assert_eq!(within.len(), 1);
     assert_eq!((within[0].rank, &*within[0].url), (4, "http://a.example/"));
 }
