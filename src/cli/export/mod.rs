@@ -1,11 +1,11 @@
 //! `cashrank export`: the whole ranking or the link graph as a file.
 
 mod files;
-mod further;
-mod since;
 
+use std::cell::Cell;
 use std::path::PathBuf;
 
+use cashrank::{Change, Result};
 use cashrank_graph::rank::measures::{ScoreKind, measure};
 use cashrank_steer::answers::Rankings;
 use cashrank_store::memory::to_read;
@@ -13,11 +13,12 @@ use cashrank_store::snapshot::export::{
     Content, ExportCounts, Format, MOST_SORTING, NumberColumn, Order, Page, Score, Setup, TableOf,
     export, ordered,
 };
+use cashrank_store::snapshot::{LevelRanking, Snapshot, SnapshotSelector};
+use cashrank_store::store::RealDisk;
 
 use self::files::COMMON_CRAWL;
-use self::since::{ChangeFilter, SinceArgs};
-use super::common::{Exit, MemoryArg, counted, pages as common_pages, say, words};
-use super::levels::{SelectionArgs, SiteGraphArgs, counted_of};
+use super::common::{Exit, MemoryArg, counted, pages as common_pages, parsed, say, words};
+use super::levels::{SelectionArgs, SiteGraphArgs, counted_of, note_parameters};
 use super::output::{OutputTarget, SummedOutputArgs, folder_of};
 use super::snapshots::{RankingArgs, check_one};
 
@@ -127,6 +128,78 @@ impl ScoringArgs {
     }
 }
 
+/// Options that select what changed since an older snapshot.
+#[derive(clap::Args)]
+struct SinceArgs {
+    /// Write only what is new or has changed since this snapshot, by its number or by a time.
+    ///
+    /// Those are scores that moved by more than the errors of both rankings may be, and pages found gone (404, 410) since. Tables
+    /// have a column `change`: new, changed, diluted (as the mean page: it only gave way to new pages) or gone.
+    #[arg(long, value_name = "N|TIME", value_parser = parsed::<SnapshotSelector>)]
+    since: Option<SnapshotSelector>,
+    /// Count a score as changed if it moved by at least this share of what it was, like 0.1.
+    #[arg(long, value_name = "RATIO", value_parser = ratio, requires = "since")]
+    least: Option<f64>,
+}
+
+fn ratio(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(ratio) if ratio > 0.0 && ratio.is_finite() => Ok(ratio),
+        _ => Err(format!("{text:?}: a number above 0, like 0.1 for a tenth")),
+    }
+}
+
+/// Older ranking, and the rule for what counts as changed since.
+struct ChangeFilter {
+    older: LevelRanking,
+    least: Option<f64>,
+    /// Number of selected rows, by kind of change.
+    counts: [Cell<u64>; 4],
+}
+
+impl ChangeFilter {
+    /// Returns the number of bytes that reading the older ranking takes in addition to the newer one.
+    fn held_bytes(&self) -> u64 {
+        to_read(self.older.len()) + self.older.held_bytes()
+    }
+
+    fn rows<'r>(
+        &'r self,
+        newer: &'r LevelRanking,
+        score: Score,
+    ) -> Result<impl Iterator<Item = Result<Page<'static>>> + 'r> {
+        let scales = [&self.older, newer].map(|ranking| score.scale(ranking.ranked()));
+        note_parameters(&self.older, newer);
+        newer.changed_since(&self.older, scales, self.least)
+    }
+
+    fn count(&self, page: &Page<'_>) {
+        if let Some(change) = page.change {
+            let count = &self.counts[change as usize];
+            count.set(count.get() + 1);
+        }
+    }
+
+    fn summary(&self) -> serde_json::Value {
+        let of = |change: Change| self.counts[change as usize].get();
+        serde_json::json!({
+            "snapshot": self.older.snapshot().path().display().to_string(),
+            "new": of(Change::New),
+            "changed": of(Change::Changed),
+            "diluted": of(Change::Diluted),
+            "gone": of(Change::Gone),
+        })
+    }
+
+    fn said(&self) -> String {
+        let [new, changed, diluted, gone] = self.counts.each_ref().map(Cell::get);
+        let older = self.older.snapshot().info().counters.records;
+        format!(
+            "{new} new, {changed} changed, {diluted} diluted by new pages and {gone} gone since snapshot {older}"
+        )
+    }
+}
+
 pub(super) fn tables() -> impl clap::builder::TypedValueParser<Value = Format> {
     let tables = Format::ALL.into_iter();
     let tables = tables.filter(|format| format.content() == Content::Table);
@@ -194,14 +267,13 @@ impl ExportArgs {
             anyhow::ensure!(!self.cash, "--cash {of_pages}");
             anyhow::ensure!(!self.pages.without_gone, "--without-gone {of_pages}");
         }
-        let since = self
-            .since
-            .open(self.ranking.store(), &self.ranking.level, &self.memory)?;
+        let since = self.changes()?;
         let further = self.further(ranking)?;
+        let further_bytes: u64 = further.iter().map(|(_, of)| of.held_bytes()).sum();
         let held = since.as_ref().map_or(0, ChangeFilter::held_bytes)
             + rankings.held_bytes()
             + format.buffer_bytes(rankings.len())
-            + further.held_bytes();
+            + further_bytes;
         let cache = self.memory.budget(2)?;
         let beside = to_read(rankings.len()) + held;
         let cache = cache.map(|budget| budget.saturating_sub(beside) / 2);
@@ -217,7 +289,7 @@ impl ExportArgs {
             score: NumberColumn::of_measure(self.ranking.level.measure()),
             state: level.is_page(),
             cash: self.cash,
-            more: further.columns.clone(),
+            more: further.iter().map(|(column, _)| column.clone()).collect(),
             change: since.is_some(),
             kind: self.scoring.score,
             field: self.scoring.score_field.clone(),
@@ -227,7 +299,7 @@ impl ExportArgs {
             folder: Some(folder.clone()),
             memory: cache,
         };
-        let in_scope = |page: &cashrank::Result<Page<'_>>| {
+        let in_scope = |page: &Result<Page<'_>>| {
             let url = page.as_ref().map(|page| page.url.as_bytes());
             scope.is_all() || url.is_ok_and(|url| scope.has(url)) || page.is_err()
         };
@@ -236,7 +308,7 @@ impl ExportArgs {
             Some(since) => {
                 let kind = setup.kind.unwrap_or(Score::Importance);
                 let rows = since.rows(ranking, kind)?;
-                let is_listed = |page: &cashrank::Result<Page<'_>>| {
+                let is_listed = |page: &Result<Page<'_>>| {
                     page.as_ref().map_or(true, |page| ranking.lists(page))
                 };
                 Box::new(rows.filter(is_listed))
@@ -247,7 +319,7 @@ impl ExportArgs {
                 since.count(page);
             }
         });
-        let rows = ordered(further.fill(rows), order, room, &folder)?;
+        let rows = ordered(with_scores(rows, &further), order, room, &folder)?;
         let ExportCounts {
             pages,
             left_out,
@@ -284,9 +356,44 @@ impl ExportArgs {
         self.output.report(output, &said, summary)
     }
 
+    /// Opens the older ranking of `--since`, if it is given.
+    fn changes(&self) -> Result<Option<ChangeFilter>> {
+        let Some(since) = self.since.since else {
+            return Ok(None);
+        };
+        let snapshot = Snapshot::of(&RealDisk, self.ranking.store(), Some(since))?;
+        Ok(Some(ChangeFilter {
+            older: self.ranking.level.open(snapshot, &self.memory)?,
+            least: self.since.least,
+            counts: Default::default(),
+        }))
+    }
+
+    /// Opens the rankings by all measures but the first, whose scores are further columns of the table.
+    fn further(&self, ranking: &LevelRanking) -> anyhow::Result<Vec<(NumberColumn, LevelRanking)>> {
+        let (level, mut further) = (&self.ranking.level, Vec::new());
+        let measures = level.measures();
+        for (at, &measure) in measures.iter().enumerate() {
+            let column = NumberColumn::of_measure(measure);
+            let is_new = !measures[..at].contains(&measure);
+            anyhow::ensure!(is_new, "--measure: {} is named twice", column.name);
+            if at > 0 {
+                let snapshot = Snapshot::open(&RealDisk, ranking.snapshot().path())?;
+                let ranking = level.open_named(snapshot, &level.named(measure), &self.memory)?;
+                further.push((column, ranking));
+            }
+        }
+        Ok(further)
+    }
+
     fn check(&self, format: Format) -> anyhow::Result<()> {
         self.scoring.check(format)?;
-        self.since.check(format)?;
+        // It needs all rows, not only the changed ones.
+        anyhow::ensure!(
+            self.since.since.is_none() || format != Format::Solr,
+            "--since: Solr takes all scores from one file, and pages that are not in it would have none; export all, or \
+             --to scores"
+        );
         let by = self.ranking.level.measure().map(measure).transpose()?;
         let are_shares = by.is_none_or(|measure| measure.scores == ScoreKind::Share);
         let is_scaled = (self.scoring.score).is_some_and(|score| score != Score::Importance);
@@ -311,7 +418,7 @@ impl ExportArgs {
 
     /// Returns the number of bytes for sorting beside `held` bytes of other data; refuses the export if there is too
     /// little memory for both. An export in page order needs nothing for sorting.
-    fn room(&self, order: Order, pages: u64, held: u64) -> cashrank::Result<u64> {
+    fn room(&self, order: Order, pages: u64, held: u64) -> Result<u64> {
         if order == Order::Id {
             let need = if held > 0 { held + to_read(pages) } else { 0 };
             let work = || format!("an export of {pages} pages");
@@ -323,6 +430,25 @@ impl ExportArgs {
         let instead = "export without --sort and sort the lines";
         self.memory.to_sort(held + to_read(pages), work, instead)
     }
+}
+
+/// Fills in the further columns of rows, which must be in number order.
+fn with_scores<'r, 'p: 'r>(
+    rows: impl Iterator<Item = Result<Page<'p>>> + 'r,
+    further: &'r [(NumberColumn, LevelRanking)],
+) -> impl Iterator<Item = Result<Page<'p>>> + 'r {
+    let scores = further.iter().map(|(_, of)| (0..).zip(of.scores()));
+    let mut scores: Vec<_> = scores.collect();
+    rows.map(move |page| {
+        let mut page = page?;
+        let number = page.page.0;
+        let more = scores.iter_mut().map(|scores| {
+            let score = scores.find(|(at, score)| *at == number || score.is_err());
+            score.map(|(_, score)| score).transpose()
+        });
+        page.more = more.collect::<Result<_>>()?;
+        Ok(page)
+    })
 }
 
 /// Returns the folder for temporary files: that of the output, or else the system's.
