@@ -1,17 +1,23 @@
 //! `cashrank compare`: the distance of two rankings, or what moved between them.
 
-mod moved;
 mod side;
 
+use std::collections::HashMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use cashrank_graph::metrics::compare;
-use cashrank_graph::metrics::moved::{By, MoveOptions};
+use cashrank::{Error, Mover, PageState};
+use cashrank_graph::metrics::moved::{By, MoveOptions, Moves, margin, moved_by_name};
+use cashrank_graph::metrics::{NameHash, compare};
+use cashrank_store::snapshot::{Snapshot, moved};
 
-use super::common::{Exit, MemoryArg, STORE, positive, print, print_json, rounded_up, say, words};
-use super::json::joined;
-use super::levels::LevelArgs;
+use super::common::{
+    Exit, MemoryArg, STORE, positive, print, print_json, rounded_up, say, shown, words,
+};
+use super::json::{joined, object};
+use super::levels::{LevelArgs, note_parameters};
 use super::snapshots::SnapshotArg;
+use super::table::TextTable;
 use side::{CompareSide, is_scores, scores};
 
 /// Compare two rankings; the second is the reference, or the later one.
@@ -125,7 +131,7 @@ impl CompareArgs {
                 top: self.top,
                 certain_only: self.certain_only,
             };
-            return moved::show(&left, &right, wanted, &self.memory, self.json);
+            return show_moved(&left, &right, wanted, &self.memory, self.json);
         }
         let (left_scores, right_scores) = scores(&left, &right, &self.memory)?;
         let comparison = compare(left_scores, right_scores)?;
@@ -177,5 +183,249 @@ impl Agreement {
             allowed_l1: allowed,
             line: format!("agree\t{line}"),
         }
+    }
+}
+
+struct MovesReport<'a> {
+    agreement: Agreement,
+    sides: [&'a CompareSide; 2],
+    /// Days between the latest fetches; negative if the right side is earlier.
+    days: Option<f64>,
+    found: Moves,
+}
+
+/// Shows what moved, by page number if both sides number pages alike, else by name.
+fn show_moved(
+    left: &CompareSide,
+    right: &CompareSide,
+    wanted: MoveOptions,
+    memory: &MemoryArg,
+    is_json: bool,
+) -> anyhow::Result<Exit> {
+    note_settings(left, right);
+    if wanted.certain_only && margin(left.bound_l1(), right.bound_l1()).is_none() {
+        say!(
+            "note: a ranking has no bound, so no change is certain, and none is listed with --certain-only"
+        );
+    }
+    let store = |side: &Snapshot| side.store().canonicalize().ok();
+    let found = match left.snapshot().zip(right.snapshot()) {
+        Some((l, r)) if store(l).is_some() && store(l) == store(r) => moved(l, r, wanted)?,
+        _ => by_name(left, right, wanted, memory)?,
+    };
+    let time = |side: &CompareSide| side.info().and_then(|info| info.time);
+    let days = time(left)
+        .zip(time(right))
+        .map(|(l, r)| (r as f64 - l as f64) / 86_400.0);
+    let report = MovesReport {
+        agreement: Agreement::of([left, right], found.summary.l1),
+        sides: [left, right],
+        days: days.filter(|days| *days != 0.0),
+        found,
+    };
+    if is_json {
+        return print_json(&report.json());
+    }
+    print(|out| report.write(out))
+}
+
+/// Prints notes about settings that make importances differ although no link does.
+fn note_settings(left: &CompareSide, right: &CompareSide) {
+    let Some((left, right)) = left.ranking().zip(right.ranking()) else {
+        return;
+    };
+    note_parameters(left, right);
+    let [l, r] = [left, right].map(|side| &side.snapshot().info().settings.config);
+    if (l.damping(), l.self_links) != (r.damping(), r.self_links) {
+        say!(
+            "note: the two stores differ in damping or self-links, so their importance is not comparable"
+        );
+    }
+}
+
+/// Joins the sides by name, and reads them once more to find the names that belong to the hashes.
+fn by_name(
+    left: &CompareSide,
+    right: &CompareSide,
+    wanted: MoveOptions,
+    memory: &MemoryArg,
+) -> anyhow::Result<Moves> {
+    for side in [left, right] {
+        side.check_lasts()?;
+    }
+    let bounds = [left.bound_l1(), right.bound_l1()];
+    let (left_scores, right_scores) = scores(left, right, memory)?;
+    let mut found = moved_by_name(left_scores, right_scores, bounds, wanted)?;
+    let known = found.rose.iter_mut().chain(&mut found.fell);
+    let known: Vec<&mut Mover> = known.chain(&mut found.new).collect();
+    for (side, pages) in [(right, known), (left, found.missing.iter_mut().collect())] {
+        let mut unnamed: HashMap<u128, &mut Mover> =
+            pages.into_iter().map(|page| (page.key, page)).collect();
+        if unnamed.is_empty() {
+            continue;
+        }
+        side.each(|name, _| {
+            if let Some(page) = unnamed.remove(&NameHash::of(name).into()) {
+                page.url = String::from_utf8_lossy(name).into_owned();
+            }
+            Ok(())
+        })?;
+        if !unnamed.is_empty() {
+            anyhow::bail!(Error::InputChanged(format!(
+                "{side}: changed while it was read; run the command again"
+            )));
+        }
+    }
+    Ok(found)
+}
+
+impl MovesReport<'_> {
+    fn json(&self) -> impl serde::Serialize {
+        let moving = |rows: &[Mover]| {
+            let row = |row: &Mover| {
+                object! {
+                    "left_rank": row.rank_before,
+                    "right_rank": row.rank,
+                    "rank_change": row.rank_change(),
+                    "left_importance": row.importance_before,
+                    "right_importance": row.importance,
+                    "change": row.change(),
+                    "relative": row.relative(),
+                    "certain": row.certain,
+                    "state": row.state,
+                    "url": row.url.clone(),
+                }
+            };
+            rows.iter().map(row).collect::<Vec<_>>()
+        };
+        let single = |rows: &[Mover]| {
+            let row = |row: &Mover| {
+                object! {
+                    "rank": row.rank.or(row.rank_before),
+                    "importance": row.importance.or(row.importance_before),
+                    "state": row.state,
+                    "url": row.url.clone(),
+                }
+            };
+            rows.iter().map(row).collect::<Vec<_>>()
+        };
+        let [left, right] = self.sides;
+        let head = object! {
+            "left": left.json(),
+            "right": right.json(),
+            "days": self.days,
+        };
+        let lists = object! {
+            "rose": moving(&self.found.rose),
+            "fell": moving(&self.found.fell),
+            "new": single(&self.found.new),
+            "missing": single(&self.found.missing),
+        };
+        let head = joined(&self.agreement, head);
+        joined(head, joined(&self.found.summary, lists))
+    }
+
+    /// Writes the totals as `key<TAB>value` lines, then a table for each list.
+    fn write(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let sums = &self.found.summary;
+        writeln!(out, "{}", self.agreement.line)?;
+        let [left, right] = self.sides;
+        left.write(out, "left", sums.left_pages)?;
+        right.write(out, "right", sums.right_pages)?;
+        let some = |value: Option<String>| value.unwrap_or("unknown".into());
+        for (key, value) in [
+            ("days", some(self.days.map(span))),
+            ("common_pages", sums.common_pages.to_string()),
+            ("new_pages", sums.new_pages.to_string()),
+            ("missing_pages", sums.missing_pages.to_string()),
+            ("rose_pages", sums.rose_pages.to_string()),
+            ("fell_pages", sums.fell_pages.to_string()),
+            ("unchanged_pages", sums.unchanged_pages.to_string()),
+            ("diluted_pages", sums.diluted_pages.to_string()),
+            ("same_rank_pages", sums.same_rank_pages.to_string()),
+            (
+                "margin",
+                some(sums.margin.map(|margin| format!("{margin:.4e}"))),
+            ),
+            ("l1", format!("{:?}", sums.l1)),
+            ("dilution_l1", format!("{:?}", sums.dilution_l1)),
+            ("l2", format!("{:?}", sums.l2)),
+            ("linf", format!("{:?}", sums.linf)),
+        ] {
+            writeln!(out, "{key}\t{value}")?;
+        }
+        for (name, rows) in [("rose", &self.found.rose), ("fell", &self.found.fell)] {
+            write_list(out, name, &self.moves_table(), rows)?;
+        }
+        let singles = TextTable::<Mover>::new(" ")
+            .number("rank", 9, |row| {
+                row.rank.or(row.rank_before).unwrap_or(0).to_string()
+            })
+            .number("importance", 11, |row| {
+                share(row.importance.or(row.importance_before))
+            })
+            .text(" url", 0, name_of);
+        write_list(out, "new", &singles, &self.found.new)?;
+        write_list(out, "missing", &singles, &self.found.missing)
+    }
+
+    fn moves_table(&self) -> TextTable<'_, Mover> {
+        let rank = |rank: Option<u64>| rank.unwrap_or(0).to_string();
+        TextTable::<Mover>::new(" ")
+            .number("rank", 9, move |row| rank(row.rank))
+            .number("was", 9, move |row| rank(row.rank_before))
+            .number("importance", 11, |row| share(row.importance))
+            .number("was", 11, |row| share(row.importance_before))
+            .number("change", 11, |row| format!("{:+.3e}", row.change()))
+            .number("relative", 10, |row| {
+                row.relative()
+                    .map_or("-".into(), |of| format!("{:+.2}%", 100.0 * of))
+            })
+            .number("certain", 7, |row| sure(row.certain).into())
+            .text(" url", 0, name_of)
+    }
+}
+
+fn write_list(
+    out: &mut dyn Write,
+    name: &str,
+    table: &TextTable<'_, Mover>,
+    rows: &[Mover],
+) -> anyhow::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{name}")?;
+    Ok(table.write_all(out, rows)?)
+}
+
+fn name_of(row: &Mover) -> String {
+    format!(" {}{}", shown(&row.url), gone(row.state))
+}
+
+fn share(importance: Option<f64>) -> String {
+    format!("{:.4e}", importance.unwrap_or(0.0))
+}
+
+fn sure(certain: Option<bool>) -> &'static str {
+    match certain {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "unknown",
+    }
+}
+
+fn span(length: f64) -> String {
+    if length.abs() < 0.01 {
+        format!("{length:.3e}")
+    } else {
+        format!("{length:.3}")
+    }
+}
+
+fn gone(state: Option<PageState>) -> &'static str {
+    match state {
+        Some(PageState::Gone) => ", gone",
+        _ => "",
     }
 }
