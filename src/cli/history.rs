@@ -41,7 +41,7 @@ pub struct HistoryArgs {
 impl HistoryArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let options = HistoryOptions {
-            ranking: self.level.name(),
+            ranking: self.level.name(self.level.measure()),
             most: self.n.map(|n| n.try_into().unwrap_or(usize::MAX)),
             memory: self.level.budget(&self.memory)?,
         };

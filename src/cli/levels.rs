@@ -42,7 +42,7 @@ impl LevelArgs {
     }
 
     pub fn open(&self, snapshot: Snapshot, memory: &MemoryArg) -> cashrank::Result<LevelRanking> {
-        self.open_named(snapshot, &self.name(), memory)
+        self.open_by(snapshot, self.measure(), memory)
     }
 
     /// Returns the options that apply to the ranking of a single store, each with whether it is given.
@@ -53,13 +53,14 @@ impl LevelArgs {
         ]
     }
 
-    pub fn open_named(
+    pub fn open_by(
         &self,
         snapshot: Snapshot,
-        name: &RankingName,
+        measure: Option<&str>,
         memory: &MemoryArg,
     ) -> cashrank::Result<LevelRanking> {
-        LevelRanking::open(&RealDisk, snapshot, name, self.budget(memory)?)
+        let name = self.name(measure);
+        LevelRanking::open(&RealDisk, snapshot, &name, self.budget(memory)?)
     }
 
     /// Returns the memory that sites may take, in bytes; `None` for pages, of which nothing is held.
@@ -70,11 +71,7 @@ impl LevelArgs {
         }
     }
 
-    pub fn name(&self) -> RankingName {
-        self.named(self.measure())
-    }
-
-    pub fn named(&self, measure: Option<&str>) -> RankingName {
+    pub fn name(&self, measure: Option<&str>) -> RankingName {
         RankingName {
             level: self.level,
             measure: measure.map(str::to_owned),

@@ -74,8 +74,8 @@ impl ExportArgs {
         );
         let open = |measure: &str| {
             let snapshot = self.ranking.snapshot()?;
-            let name = self.ranking.level.named(Some(measure));
-            self.ranking.level.open_named(snapshot, &name, &self.memory)
+            let level = &self.ranking.level;
+            level.open_by(snapshot, Some(measure), &self.memory)
         };
         let (harmonic, pagerank) = (open("harmonic")?, open("pagerank")?);
         let memory = self.memory.budget(1)?;

@@ -379,7 +379,7 @@ impl ExportArgs {
             anyhow::ensure!(is_new, "--measure: {} is named twice", column.name);
             if at > 0 {
                 let snapshot = Snapshot::open(&RealDisk, ranking.snapshot().path())?;
-                let ranking = level.open_named(snapshot, &level.named(measure), &self.memory)?;
+                let ranking = level.open_by(snapshot, measure, &self.memory)?;
                 further.push((column, ranking));
             }
         }
