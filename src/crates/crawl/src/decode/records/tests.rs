@@ -124,7 +124,7 @@ fn details_say_what_and_where() {
             "invalid type: integer `3`, expected a string, at byte 8",
         ),
         (
-            "[]\n",
+            "[1]\n",
             Reason::Malformed,
             "invalid type: sequence, expected a crawl record, an object, at byte 0",
         ),
