@@ -61,7 +61,7 @@ fn records_of(head: &[u8]) -> Option<String> {
     }
     match guess(head) {
         Ok((Records | NodeRecords | Warc | Wat | Arc | Nutch, why)) => Some(why),
-        _ => other_layout(start).map(str::to_owned),
+        _ => other_layout(start),
     }
 }
 
@@ -150,6 +150,7 @@ impl Format {
 pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     let start = lines::trim(head).trim_ascii_start();
     let foreign = foreign::binary(head).or_else(|| foreign::text(start));
+    let layout = other_layout(start);
     let is = |format, why: &str| Ok((format, why.to_owned()));
     let none = |why: &str| Err(why.to_owned());
     let guessed = match start {
@@ -157,10 +158,7 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
             "it is a Parquet file, which is read from its end: name it as a file, not compressed and not through a pipe",
         ),
         _ if foreign.is_some() => Err(foreign.unwrap_or_default()),
-        _ if other_layout(start).is_some() => Err(format!(
-            "{}, and records are read one object a line; make lines of it with `jq -c .` (of an array: `jq -c '.[]'`)",
-            other_layout(start).unwrap_or_default()
-        )),
+        _ if layout.is_some() => Err(layout.unwrap_or_default()),
         [b'{', ..] if records::is_of_node(start) => is(
             Format::NodeRecords,
             "it begins with a JSON object of a `node`",
@@ -204,8 +202,10 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
     }
     let start = lines::trim(head).trim_ascii_start();
     let is_graph = matches!(format, Adjacency | Edges | UrlAdjacency | UrlEdges);
-    if (is_graph || matches!(format, Records | NodeRecords)) && other_layout(start).is_some() {
-        return guess(head).map(drop);
+    if (is_graph || matches!(format, Records | NodeRecords))
+        && let Some(what) = other_layout(start)
+    {
+        return Err(Error::Unsupported(what));
     }
     if !is_graph {
         return Ok(());
@@ -244,9 +244,9 @@ pub fn is_decided(head: &[u8]) -> bool {
     json || start.starts_with(ARC) || (start.starts_with(WARC) && guess_by_record(start).is_some())
 }
 
-/// Describes JSON that is not one object a line; `None` for other text.
-fn other_layout(start: &[u8]) -> Option<&'static str> {
-    match start {
+/// Describes JSON that is not one object a line, with advice; `None` for other text.
+fn other_layout(start: &[u8]) -> Option<String> {
+    let why = match start {
         [b'{', ..] => layout(start).0,
         [b'[', rest @ ..] => {
             let object = rest.trim_ascii_start();
@@ -254,7 +254,10 @@ fn other_layout(start: &[u8]) -> Option<&'static str> {
             (object.starts_with(b"{") && !of_lines).then_some("it begins with a JSON array")
         }
         _ => None,
-    }
+    }?;
+    Some(format!(
+        "{why}, and records are read one object a line; make lines of it with `jq -c .` (of an array: `jq -c '.[]'`)"
+    ))
 }
 
 /// Examines a text that begins with an object. Returns what shows that it is not one object a line, if anything does,
