@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cashrank_steer::answers::{CoveredHost, SeedCoverage, Seeds, seeds_of};
+use cashrank_steer::answers::{CoveredHost, SeedCoverage, seeds_of};
 use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::RealDisk;
 
@@ -64,19 +64,17 @@ impl CoverageArgs {
         let work = || format!("the coverage of {pages} pages");
         let instead = "leave --by-host out, or use a machine with more";
         let room = self.memory.beside((pages * a_page, 2), work, instead)?;
-        let seeds = if self.seeds.is_empty() {
-            Seeds::Found
-        } else {
-            let (seeds, skipped) = seeds_of(&snapshot, lines(&self.seeds), room)?;
+        let mut seeds = None;
+        if !self.seeds.is_empty() {
+            let (found, skipped) = seeds_of(&snapshot, lines(&self.seeds), room)?;
             report_lines("--seeds", skipped);
-            seeds
-        };
-        let is_known = matches!(&seeds, Seeds::Given { known, .. } if !known.is_empty());
-        anyhow::ensure!(
-            self.seeds.is_empty() || is_known,
-            "none of the seeds is known: crawl them first and ingest what was read"
-        );
-        let coverage = SeedCoverage::of(&snapshot, &seeds)?;
+            anyhow::ensure!(
+                found.first().is_some_and(|&page| u64::from(page) < pages),
+                "none of the seeds is known: crawl them first and ingest what was read"
+            );
+            seeds = Some(found);
+        }
+        let coverage = SeedCoverage::of(&snapshot, seeds)?;
         let covered = &coverage.covered;
         let hosts = self.by_host.then(|| coverage.hosts(&snapshot));
         let hosts = hosts.transpose()?.map(|mut hosts| {

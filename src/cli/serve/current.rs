@@ -12,7 +12,7 @@ use cashrank_base::threads::lock;
 use cashrank_graph::metrics::moved::MoveOptions;
 use cashrank_serve::{Problem, Result};
 use cashrank_steer::answers::{
-    HistoryOptions, LinkList, Question, SeedCoverage, Seeds, SnapshotMovers, Subject, Top, history,
+    HistoryOptions, LinkList, Question, SeedCoverage, SnapshotMovers, Subject, Top, history,
     ranks_of,
 };
 use cashrank_store::snapshot::{self, Info, LevelRanking, RankingName, Snapshot};
@@ -123,7 +123,7 @@ impl OpenSnapshot {
             Subject::Movers(certain_only) => json(&self.movers(*certain_only, n)?),
             Subject::Coverage => {
                 let snapshot = self.snapshot();
-                let coverage = SeedCoverage::of(snapshot, &Seeds::Found).map_err(problem)?;
+                let coverage = SeedCoverage::of(snapshot, None).map_err(problem)?;
                 let mut hosts = coverage.hosts(snapshot).map_err(problem)?;
                 hosts.truncate(n);
                 json(&joined(

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::rank::coverage::{SeedShares, seeds as first_pages};
-use crate::rows::Rows;
 use crate::snapshot::Snapshot;
 use crate::url::host;
 use crate::{Error, Result};
@@ -43,33 +42,6 @@ pub struct CoveredHost {
     pub unread: f64,
 }
 
-/// Pages at which readers start.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Seeds {
-    /// Pages that were read before any link to them was seen.
-    #[default]
-    Found,
-    /// Given pages, all equally likely.
-    Given {
-        /// Seeds that the store knows, ascending.
-        known: Vec<u32>,
-        /// Number of seeds that the store does not know.
-        unknown: u32,
-    },
-}
-
-impl Seeds {
-    fn pages(&self, snapshot: &Snapshot, rows: &dyn Rows) -> Result<Vec<u32>> {
-        let Seeds::Given { known, unknown } = self else {
-            return first_pages(rows, &snapshot.visited(2)?);
-        };
-        let mut seeds = known.clone();
-        let pages = rows.pages() as u32;
-        seeds.extend(pages..pages.saturating_add(*unknown));
-        Ok(seeds)
-    }
-}
-
 /// Coverage of a snapshot, by what readers who start at the seeds see over its links.
 pub struct SeedCoverage {
     shares: SeedShares,
@@ -79,12 +51,16 @@ pub struct SeedCoverage {
 }
 
 impl SeedCoverage {
-    /// Computes the coverage of readers who start at these pages, over the rows of a snapshot, which must be the
-    /// store's current one. Fails with [`Error::Missing`] if no page was read or no links are kept.
-    pub fn of(snapshot: &Snapshot, seeds: &Seeds) -> Result<SeedCoverage> {
+    /// Computes the coverage of readers who start at these pages ([`seeds_of`](super::seeds_of)), all equally likely, or
+    /// at those that were read before any link to them was seen; over the rows of a snapshot, which must be the store's
+    /// current one. Fails with [`Error::Missing`] if no page was read or no links are kept.
+    pub fn of(snapshot: &Snapshot, seeds: Option<Vec<u32>>) -> Result<SeedCoverage> {
         let rows = snapshot.rows()?;
         let damping = snapshot.info().settings.config.damping_units();
-        let seeds = seeds.pages(snapshot, &rows)?;
+        let seeds = match seeds {
+            Some(seeds) => seeds,
+            None => first_pages(&rows, &snapshot.visited(2)?)?,
+        };
         if seeds.is_empty() {
             let store = snapshot.store().display();
             return Err(Error::Missing(format!(

@@ -3,7 +3,6 @@
 //! Lists are read in chunks of [`PIECE`] lines, so memory does not grow with their length.
 
 use super::Rankings;
-use super::coverage::Seeds;
 use crate::model::{Page, PageId};
 use crate::rules::list::{ListLine, NameSet, SkippedLines, parts};
 use crate::snapshot::{Snapshot, find_lines};
@@ -129,13 +128,14 @@ fn each_line<P: Copy>(
     }
 }
 
-/// Returns the pages at which readers start, from a list of URLs; [`Seeds::Found`] if there is no list.
+/// Returns the distinct pages at which readers start, from a list of URLs: known ones first, and a number beyond all
+/// pages for each of the others.
 pub fn seeds_of(
     snapshot: &Snapshot,
     lines: impl IntoIterator<Item = Result<Vec<u8>>>,
     memory: Option<u64>,
-) -> Result<(Seeds, SkippedLines)> {
-    let (mut known, mut others) = (Vec::new(), NameSet::new(memory));
+) -> Result<(Vec<u32>, SkippedLines)> {
+    let (mut seeds, mut others) = (Vec::new(), NameSet::new(memory));
     let mut other_shards = 0;
     let mut skipped = each_listed(lines, Some(snapshot), |pages| {
         for (line, page) in pages {
@@ -144,20 +144,21 @@ pub fn seeds_of(
                 continue;
             }
             match page {
-                Some(page) => known.push(page.0 as u32),
+                Some(page) => seeds.push(page.0 as u32),
                 None => {
                     others.add(&line.name)?;
                 }
             }
         }
-        known.sort_unstable();
-        known.dedup();
+        seeds.sort_unstable();
+        seeds.dedup();
         Ok(())
     })?;
     skipped.other_shards = other_shards;
     let unknown = u32::try_from(others.len())
         .map_err(|_| Error::Usage("a list of more than 2^32 seeds".into()))?;
-    Ok((Seeds::Given { known, unknown }, skipped))
+    seeds.extend((0..unknown).map(|number| u32::MAX - number));
+    Ok((seeds, skipped))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ mod store;
 
 pub use crate::metrics::moved::Mover;
 pub use crate::rules::list::SkippedLines;
-pub use coverage::{Covered, CoveredHost, SeedCoverage, Seeds};
+pub use coverage::{Covered, CoveredHost, SeedCoverage};
 pub use history::{History, HistoryOptions, Moment, history};
 pub use links::{Ends, LinkList, LinkSweep, LinkTarget};
 pub use list::{LookedUp, each_listed, look_up, seeds_of};
