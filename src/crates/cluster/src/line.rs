@@ -103,11 +103,8 @@ impl PeerLink {
         if !line.is_abandoned.swap(true, Ordering::Relaxed) {
             // If another thread is writing, there is no room for the announcement.
             if let Ok(mut writing) = line.writing.try_lock() {
-                let mut end = why.len().min(WHY_MAX);
-                while !why.is_char_boundary(end) {
-                    end -= 1;
-                }
-                let _ = line.write(&mut writing, ENDS, &why.as_bytes()[..end]);
+                let why = &why.as_bytes()[..why.len().min(WHY_MAX)];
+                let _ = line.write(&mut writing, ENDS, why);
             }
         }
         let _ = line.socket.shutdown(Shutdown::Both);

@@ -19,10 +19,6 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
 const HELP: &str = "\
-Examples:
-  cashrank-cluster settle ranks-0 ranks-1 ranks-2 ranks-3
-  cashrank-cluster settle --until 1e-4 --hosts hosts --index 2 --secret key ranks-2
-
 Exit codes are those of cashrank: 0 done, 2 wrong usage or stores that do not belong together, 5 a
 file of a store is damaged, 6 a store is in use, 7 reading or writing failed or another process was
 lost, 8 too little memory, 9 a bug, 130 stopped by a signal.";
@@ -144,14 +140,6 @@ impl JointSettleArgs {
     fn joining(&self, hosts: &Path, shards: u32) -> Result<Joining> {
         let text = std::fs::read_to_string(hosts).map_err(Error::io(hosts, "read"))?;
         let addresses = addresses(&text, hosts)?;
-        let index = self.index.unwrap_or_default();
-        if index >= addresses.len() {
-            return Err(Error::Usage(format!(
-                "--index {index}: {} has {} processes, which count from 0",
-                hosts.display(),
-                addresses.len()
-            )));
-        }
         let secret = self.secret.as_deref().unwrap_or(Path::new(""));
         let secret = Secret::read(secret)?;
         Ok(Joining {
@@ -160,7 +148,7 @@ impl JointSettleArgs {
             wait: Duration::from_secs(self.wait),
             silence: Duration::from_secs(self.silence),
             tell: Arc::new(|what| say(&format!("warning: {what}"))),
-            ..Joining::new(addresses, index, secret)
+            ..Joining::new(addresses, self.index.unwrap_or_default(), secret)
         })
     }
 
