@@ -27,8 +27,8 @@ pub struct Admission {
 /// Maximum number of rows in the log before it is cut into a run.
 pub const LOG_ROWS: usize = 1 << 21;
 
-/// Returns the maximum memory of a log per row, in bytes: its notes and, if the policy needs them, their times, also
-/// those of the run that is being packed, and that run's sort keys.
+/// Returns the maximum memory of a log per row, in bytes: its notes and, if the policy needs them, their times, in vectors
+/// that may have twice the size in use, and the sort keys of a run.
 pub fn log_bytes(is_timed: bool) -> u64 {
     let moment = usize::from(is_timed) * size_of::<(u128, u64, u128)>();
     (2 * (size_of::<HistoryNote>() + moment) + size_of::<u64>()) as u64
@@ -109,14 +109,6 @@ impl Notes {
         }
     }
 
-    /// Returns an empty log with the same policy and size.
-    pub fn another(&self) -> Notes {
-        Notes {
-            full: self.full,
-            ..Notes::new(self.policy)
-        }
-    }
-
     pub fn len(&self) -> usize {
         self.notes.len()
     }
@@ -157,14 +149,12 @@ impl Notes {
         }
     }
 
-    /// Passes all notes to `run`, which returns notes whose memory is reused, the same ones or others.
-    pub(super) fn cut(&mut self, run: impl FnOnce(Notes) -> Result<Notes>) -> Result<()> {
-        let empty = self.another();
-        let mut notes = run(std::mem::replace(self, empty))?;
-        notes.notes.clear();
-        notes.moments.clear();
-        notes.totals.clear();
-        *self = notes;
+    /// Passes all notes to `run`, and clears them.
+    pub(super) fn cut(&mut self, run: impl FnOnce(&mut Notes) -> Result<()>) -> Result<()> {
+        run(self)?;
+        self.notes.clear();
+        self.moments.clear();
+        self.totals.clear();
         Ok(())
     }
 

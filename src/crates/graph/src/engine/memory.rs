@@ -52,9 +52,9 @@ impl Storage for InMemory {
         Ok(())
     }
 
-    fn run(&mut self, interval: u64, mut notes: Notes) -> Result<Notes> {
+    fn run(&mut self, interval: u64, notes: &mut Notes) -> Result<()> {
         self.runs.push((interval, notes.run().collect()));
-        Ok(notes)
+        Ok(())
     }
 
     fn keep_mark(&mut self, mark: &CashMark, cells: &[u64]) -> Result<()> {

@@ -62,8 +62,8 @@ pub trait Storage {
     fn page_limit(&self) -> u64 {
         u64::MAX
     }
-    /// Stores a run of the history between mark `interval` and the next. Returns notes whose memory is reused.
-    fn run(&mut self, interval: u64, notes: Notes) -> Result<Notes>;
+    /// Stores a run of the history between mark `interval` and the next.
+    fn run(&mut self, interval: u64, notes: &mut Notes) -> Result<()>;
     /// Stores a copy of `cells` under the number of a new mark.
     fn keep_mark(&mut self, mark: &CashMark, cells: &[u64]) -> Result<()>;
     /// Drops a mark that is no longer needed. Runs after it then belong to the mark before.

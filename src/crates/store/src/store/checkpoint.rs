@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use super::blocks::Packer;
 use super::cash::{CASH, CashFile, MARKS, remove_mark, remove_other_marks, write_mark};
@@ -12,10 +11,10 @@ use super::folder::{check_in_place, is_void, lock_or_create, remove_file, remove
 use super::folder::{remove_unpublished, renew};
 use super::identity::{Identity, Settings, check_settings};
 use super::index_file::indexed;
-use super::manifest::{HistoryRun, InputProgress, Manifest};
+use super::manifest::{InputProgress, Manifest};
 use super::names::{NameLogs, NameReader};
 use super::rows::{self, GiveUpReason, KeepRows, RowWriter};
-use super::tables::{Tables, Transaction, pack_run};
+use super::tables::{Tables, Transaction};
 use super::view::{View, check_count};
 use super::warm::{WARM, WarmRows, WarmStart};
 use crate::disk::{Access, Disk, DiskFile, StoreFile};
@@ -25,7 +24,7 @@ use crate::engine::{
 };
 use crate::memory::{Need, pages_with_room};
 use crate::model::Limits;
-use crate::threads::{join, joined, spawn};
+use crate::threads::join;
 use crate::{Error, Result};
 
 /// Store open for writing: the storage of a durable [`Engine`].
@@ -55,8 +54,6 @@ pub struct StoreWriter {
     /// Rows of the commit that is being ranked and whose result will be the next warm start.
     pub(super) ranked: Option<WarmRows>,
     pub manifest: Manifest,
-    /// Newest run of the history, while it is packed.
-    packing: Option<JoinHandle<Result<PackedRun>>>,
     admissions: Packer<Admission>,
     /// Marks created since the last checkpoint that are still kept, by number.
     new_marks: BTreeMap<u64, StoreFile>,
@@ -118,7 +115,6 @@ impl StoreWriter {
             ranked: None,
             tables: Arc::new(tables),
             writing: None,
-            packing: None,
             admissions: Packer::new(),
             new_marks: BTreeMap::new(),
             dropped_marks: Vec::new(),
@@ -180,21 +176,6 @@ impl StoreWriter {
         Ok(view)
     }
 }
-
-/// Run of the history, its sealed blocks, and the notes from which it was packed, for reuse.
-type PackedRun = (HistoryRun, Vec<Vec<u8>>, Notes);
-
-fn pack(number: u64, interval: u64, mut notes: Notes) -> Result<PackedRun> {
-    let mut blocks = Vec::new();
-    let run = pack_run(number, interval, notes.run().map(Ok), |_, block| {
-        blocks.push(block);
-        Ok(())
-    })?;
-    Ok((run, blocks, notes))
-}
-
-/// Smallest number of rows for which a run is packed on a separate thread.
-const PACKED_BESIDE: usize = 1 << 11;
 
 /// Makes the engine's state durable, together with the progress in the inputs.
 pub fn checkpoint(engine: &mut Engine<StoreWriter>, progress: &InputProgress) -> Result<()> {
@@ -260,7 +241,6 @@ impl StoreWriter {
         if let Some(block) = self.admissions.finish() {
             self.put_admissions(block)?;
         }
-        self.finish_packing()?;
         self.merge_runs()?;
         self.writing()?.put_slots(written)?;
         self.manifest.slots = self.cash.note(written);
@@ -320,34 +300,6 @@ impl StoreWriter {
         }
     }
 
-    /// Packs a run; a large one on another thread while the engine continues. At most one at a time, so runs are
-    /// written in order and at the same points of the stream, independent of threads.
-    fn put_run(&mut self, interval: u64, notes: Notes) -> Result<Notes> {
-        let number = self.manifest.next_run;
-        self.manifest.next_run += 1;
-        let used = self.finish_packing()?;
-        if notes.len() < PACKED_BESIDE {
-            return self.write_run(pack(number, interval, notes)?);
-        }
-        let used = used.unwrap_or_else(|| notes.another());
-        self.packing = Some(spawn("pack", move || pack(number, interval, notes))?);
-        Ok(used)
-    }
-
-    /// Writes the run that is being packed, if there is one. Returns its notes.
-    fn finish_packing(&mut self) -> Result<Option<Notes>> {
-        let Some(packing) = self.packing.take() else {
-            return Ok(None);
-        };
-        self.write_run(joined(packing)?).map(Some)
-    }
-
-    fn write_run(&mut self, (run, blocks, notes): PackedRun) -> Result<Notes> {
-        self.writing()?.put_run(&run, &blocks)?;
-        self.manifest.runs.push(run);
-        Ok(notes)
-    }
-
     fn put_admissions(&mut self, block: Vec<u8>) -> Result<()> {
         let number = self.manifest.admission_blocks;
         self.manifest.admission_blocks += 1;
@@ -384,9 +336,15 @@ impl Storage for StoreWriter {
         self.noting(appended)
     }
 
-    fn run(&mut self, interval: u64, notes: Notes) -> Result<Notes> {
-        let put = self.put_run(interval, notes);
-        self.noting(put)
+    fn run(&mut self, interval: u64, notes: &mut Notes) -> Result<()> {
+        let number = self.manifest.next_run;
+        self.manifest.next_run += 1;
+        let rows = notes.run().map(Ok);
+        let put = self.writing();
+        let put = put.and_then(|writing| writing.put_run(number, interval, rows));
+        let run = self.noting(put)?;
+        self.manifest.runs.push(run);
+        Ok(())
     }
 
     fn keep_mark(&mut self, mark: &CashMark, cells: &[u64]) -> Result<()> {

@@ -140,11 +140,37 @@ impl Transaction<redb::WriteTransaction> {
         self.on(which, |table| get(self.0.path(), table, key))
     }
 
-    pub fn put_run(&self, run: &HistoryRun, blocks: &[Vec<u8>]) -> Result<()> {
-        let mut blocks = (0..).zip(blocks);
-        self.on(HISTORY, |table| {
-            blocks.try_for_each(|(at, block)| insert(self.0.path(), table, (run.number, at), block))
-        })
+    /// Packs rows into the sealed blocks of run `number`. Returns the run.
+    pub fn put_run(
+        &self,
+        number: u64,
+        interval: u64,
+        rows: impl Iterator<Item = Result<HistoryRow>>,
+    ) -> Result<HistoryRun> {
+        let mut run = HistoryRun {
+            number,
+            interval,
+            rows: 0,
+            blocks: 0,
+            bytes: 0,
+        };
+        let mut packer = Packer::new();
+        let put = |run: &mut HistoryRun, value: Vec<u8>| {
+            let key = (number, run.blocks);
+            run.blocks += 1;
+            run.bytes += value.len() as u64;
+            self.put(HISTORY, key, &seal(rows_seal(key), value))
+        };
+        for row in rows {
+            run.rows += 1;
+            if let Some(value) = packer.add(row?) {
+                put(&mut run, value)?;
+            }
+        }
+        if let Some(value) = packer.finish() {
+            put(&mut run, value)?;
+        }
+        Ok(run)
     }
 
     pub fn put_admissions(&self, block: u64, value: Vec<u8>) -> Result<()> {
@@ -177,10 +203,7 @@ impl Transaction<redb::WriteTransaction> {
         let parts = parts.map(|run| rows_of(path, *run, |key| self.get(HISTORY, key)));
         let admitted = admissions_of(path, admissions, |block| self.get(ADMISSIONS, block));
         let interval = runs.first().map_or(0, |run| run.interval);
-        let rows = merge(parts.collect(), admitted);
-        let merged = pack_run(number, interval, rows, |key, value| {
-            self.put(HISTORY, key, &value)
-        })?;
+        let merged = self.put_run(number, interval, merge(parts.collect(), admitted))?;
         for run in runs {
             for block in 0..run.blocks {
                 self.on(HISTORY, |table| {
@@ -317,39 +340,6 @@ fn rows_seal((run, block): (u64, u64)) -> Seal<2> {
 
 fn admissions_seal(block: u64) -> Seal<1> {
     Seal("admissions", [block])
-}
-
-/// Packs rows into the sealed blocks of run `number`, which are passed to `put`. Returns the run.
-pub(super) fn pack_run(
-    number: u64,
-    interval: u64,
-    rows: impl Iterator<Item = Result<HistoryRow>>,
-    mut put: impl FnMut((u64, u64), Vec<u8>) -> Result<()>,
-) -> Result<HistoryRun> {
-    let mut run = HistoryRun {
-        number,
-        interval,
-        rows: 0,
-        blocks: 0,
-        bytes: 0,
-    };
-    let mut packer = Packer::new();
-    let mut put = |run: &mut HistoryRun, value: Vec<u8>| {
-        let key = (number, run.blocks);
-        run.blocks += 1;
-        run.bytes += value.len() as u64;
-        put(key, seal(rows_seal(key), value))
-    };
-    for row in rows {
-        run.rows += 1;
-        if let Some(value) = packer.add(row?) {
-            put(&mut run, value)?;
-        }
-    }
-    if let Some(value) = packer.finish() {
-        put(&mut run, value)?;
-    }
-    Ok(run)
 }
 
 fn rows_of<'a>(

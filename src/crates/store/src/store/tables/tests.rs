@@ -23,13 +23,7 @@ fn make(dir: &Path) -> Manifest {
             ..HistoryRow::default()
         };
         let rows = (0..4000).map(|page| Ok(row(page)));
-        let mut blocks = Vec::new();
-        let packed = pack_run(number, number, rows, |_, block| {
-            blocks.push(block);
-            Ok(())
-        });
-        let run = packed.unwrap();
-        writing.put_run(&run, &blocks).unwrap();
+        let run = writing.put_run(number, number, rows).unwrap();
         let mut admissions = Packer::new();
         admissions.add(Admission::default());
         writing
