@@ -14,7 +14,6 @@ use super::CommittedRows;
 use super::read::RowFile;
 use crate::codec::frame::{self, BlockHead};
 use crate::disk::{Disk, StoreFile, open_cache};
-use crate::rows::Bits;
 use crate::store::TempFile;
 use crate::{Error, Result};
 
@@ -67,26 +66,21 @@ impl Places {
 
     /// Returns the last row of `page` among those that the directory covers.
     pub fn get(&self, page: u64) -> Result<Option<u64>> {
-        if page >= self.pages {
-            return Ok(None);
-        }
-        let chunk = self.chunk(page / CHUNK as u64)?;
-        Ok(chunk[page as usize % CHUNK].checked_sub(1))
+        let mut found = None;
+        self.each_of(std::iter::once(page), |row| found = Some(row))?;
+        Ok(found)
     }
 
-    /// Calls `visit` with each of the `wanted` pages that the directory has, and the page's last row.
-    pub fn each_of(&self, wanted: &Bits, mut visit: impl FnMut(u64, u64)) -> Result<()> {
-        let mut page = 0;
-        let mut chunk = (u64::MAX, Vec::new());
-        while let Some(next) = wanted.next(page).filter(|&next| next < self.pages) {
-            let at = next / CHUNK as u64;
+    /// Calls `visit` with the last rows of these pages, which ascend, among those that the directory covers.
+    pub fn each_of(&self, pages: impl Iterator<Item = u64>, visit: impl FnMut(u64)) -> Result<()> {
+        let (mut chunk, mut visit) = ((u64::MAX, Vec::new()), visit);
+        for page in pages.take_while(|&page| page < self.pages) {
+            let at = page / CHUNK as u64;
             if chunk.0 != at {
                 chunk = (at, self.chunk(at)?);
             }
-            if let Some(row) = chunk.1[next as usize % CHUNK].checked_sub(1) {
-                visit(next, row);
-            }
-            page = next + 1;
+            let row = chunk.1[page as usize % CHUNK].checked_sub(1);
+            row.map(&mut visit);
         }
         Ok(())
     }
@@ -100,16 +94,6 @@ impl Places {
         let entries = entries.filter(|entries| entries.iter().all(|&entry| entry <= self.rows));
         let what = || format!("the checksum of chunk {at} does not match");
         entries.ok_or_else(|| self.file.damaged(what()))
-    }
-
-    /// Returns the entries of these chunks, as far as the directory has them.
-    pub fn entries(&self, chunks: Range<u64>) -> Result<Vec<u64>> {
-        let end = chunks.end.min(self.pages.div_ceil(CHUNK as u64));
-        let mut entries = Vec::new();
-        for at in chunks.start..end {
-            entries.extend(self.chunk(at)?);
-        }
-        Ok(entries)
     }
 }
 
@@ -149,9 +133,10 @@ impl RowFile {
         let Some(places) = self.places()? else {
             return Ok(());
         };
+        let end = places.rows;
         for chunks in parts(places.pages) {
-            let kept = places.entries(chunks.clone())?;
-            if places.rows <= self.kept.rows && entries(self, None, places.rows, chunks)? != kept {
+            let kept = entries(self, Some(places), end, chunks.clone())?;
+            if end <= self.kept.rows && entries(self, None, end, chunks)? != kept {
                 let what = "a page's last row is not where it says";
                 return Err(places.file.damaged(what));
             }
@@ -163,12 +148,12 @@ impl RowFile {
 /// Returns the entries of these chunks as of the first `end` rows, starting from `old`.
 fn entries(rows: &RowFile, old: Option<&Places>, end: u64, chunks: Range<u64>) -> Result<Vec<u64>> {
     let known = old.map_or(0, |old| old.rows);
-    let mut entries = match old {
-        Some(old) => old.entries(chunks.clone())?,
-        None => Vec::new(),
-    };
-    entries.resize((chunks.end - chunks.start) as usize * CHUNK, 0);
     let first = chunks.start * CHUNK as u64;
+    let mut entries = Vec::new();
+    for at in chunks {
+        let old = old.filter(|old| at * (CHUNK as u64) < old.pages);
+        entries.extend(old.map_or_else(|| Ok(vec![0; CHUNK]), |old| old.chunk(at))?);
+    }
     rows.back_over(known..end, |row, head| {
         let at = u64::from(head.page).wrapping_sub(first);
         // Goes from the last row backwards: an entry above `known` is of a later row.

@@ -174,27 +174,27 @@ impl RowFile {
         }
     }
 
-    /// Sets the bits of the last rows of these pages, from the directory and the rows after it.
-    fn mark_of(&self, wanted: &Bits, marked: &mut Bits) -> Result<()> {
+    /// Returns a bitmap of the last rows of these pages, from the directory and the rows after it.
+    fn last_of(&self, wanted: &Bits) -> Result<Bits> {
         // A directory that is newer than these rows leads to newer ones.
         let places = self.places().ok().flatten();
-        let Some(places) = places.filter(|places| places.rows <= self.kept.rows) else {
-            let marked = self.mark_last(|page| wanted.get(page), marked);
-            return marked.map(drop);
-        };
-        let mut seen = Bits::new(self.pages);
-        self.back_over(places.rows..self.kept.rows, |row, head| {
+        let places = places.filter(|places| places.rows <= self.kept.rows);
+        let covered = places.map_or(0, |places| places.rows);
+        let (mut marked, mut seen) = (Bits::new(self.kept.rows), Bits::new(self.pages));
+        self.back_over(covered..self.kept.rows, |row, head| {
             let page = u64::from(head.page);
             if wanted.get(page) && seen.set(page) {
                 marked.set(row);
             }
             Ok(())
         })?;
-        places.each_of(wanted, |page, row| {
-            if !seen.get(page) {
+        if let Some(places) = places {
+            let others = wanted.all().filter(|&page| !seen.get(page));
+            places.each_of(others, |row| {
                 marked.set(row);
-            }
-        })
+            })?;
+        }
+        Ok(marked)
     }
 
     /// Calls `visit` with the marked rows, one block at a time. Blocks without a marked row are not read.
@@ -439,9 +439,7 @@ impl Rows for KeptRows {
             let is_wanted = |at, row: &Row<'_>| wanted.get(row.page.into()) && self.counts(at);
             return self.each_from(0, is_wanted, visit);
         }
-        let mut marked = Bits::new(self.file.kept.rows);
-        self.file.mark_of(wanted, &mut marked)?;
-        self.file.each_marked(&marked, visit)
+        self.file.each_marked(&self.file.last_of(wanted)?, visit)
     }
 
     fn pages(&self) -> u64 {

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use super::block::{BlockRows, RowHead, pack};
 use super::read::{KeptRows, RowFile};
 use super::{CommittedRows, GiveUpReason, KeepRows, ROWS, Retention, path_of, remove};
-use crate::disk::log::{BlockLog, LogLengths};
+use crate::disk::log::BlockLog;
 use crate::disk::{Access, Disk};
 use crate::engine::{PageId, TargetLinks};
 use crate::rows::{PAGES_MAX, Row, Rows};
@@ -40,30 +40,30 @@ pub struct RowWriter {
 
 impl RowWriter {
     pub fn create(disk: &dyn Disk, dir: &Path, number: u64, most: u64) -> Result<RowWriter> {
-        let path = path_of(dir, number);
-        let log = BlockLog::open(disk, &path, Access::Create, LogLengths::default())?;
         let kept = CommittedRows {
             number,
             ..CommittedRows::default()
         };
+        let writer = RowWriter::open(disk, dir, Access::Create, kept, most)?;
         let folder = dir.join(ROWS);
         disk.sync_dir(&folder).map_err(Error::io(&folder, "sync"))?;
-        Ok(RowWriter::with(log, kept, most))
+        Ok(writer)
     }
 
-    pub fn open(disk: &dyn Disk, dir: &Path, kept: CommittedRows, most: u64) -> Result<RowWriter> {
-        let path = path_of(dir, kept.number);
-        let log = BlockLog::open(disk, &path, Access::Write, kept.lengths)?;
+    fn open(
+        disk: &dyn Disk,
+        dir: &Path,
+        access: Access,
+        kept: CommittedRows,
+        most: u64,
+    ) -> Result<RowWriter> {
+        let log = BlockLog::open(disk, &path_of(dir, kept.number), access, kept.lengths)?;
         let end = log.last()?.map_or(0, |block| block.pages().end);
         if end != kept.rows {
             let what = format!("it ends with row {end} of {}", kept.rows);
             return Err(log.damaged(what));
         }
-        Ok(RowWriter::with(log, kept, most))
-    }
-
-    fn with(log: BlockLog, kept: CommittedRows, most: u64) -> RowWriter {
-        RowWriter {
+        Ok(RowWriter {
             log,
             kept,
             closed: kept.rows,
@@ -73,7 +73,7 @@ impl RowWriter {
             most,
             pages: PAGES_MAX,
             misfit: None,
-        }
+        })
     }
 
     /// Appends a page's row. With `again` the page has one already, which is superseded.
@@ -131,20 +131,16 @@ impl RowWriter {
         Ok(())
     }
 
+    /// Appends the block that is being packed, if there is one.
     fn end_packing(&mut self) -> Result<()> {
         let Some(packing) = self.packing.take() else {
             return Ok(());
         };
-        let (rows, payload) = joined(packing);
-        self.append_packed(rows, &payload)
-    }
-
-    /// Appends a packed block.
-    fn append_packed(&mut self, mut rows: BlockRows, payload: &[u8]) -> Result<()> {
+        let (mut rows, payload) = joined(packing);
         let count = rows.heads.len();
         rows.clear();
         self.spare = rows;
-        self.log.append(self.closed, count as u32, payload);
+        self.log.append(self.closed, count as u32, &payload);
         self.closed += count as u64;
         if self.log.bytes() > self.most {
             self.misfit = Some(GiveUpReason::TooLarge(self.most));
@@ -157,134 +153,103 @@ impl RowWriter {
 
     /// Makes all rows durable. Returns the state to commit.
     pub fn sync(&mut self) -> Result<CommittedRows> {
-        self.end_packing()?;
         if !self.filling.heads.is_empty() {
-            let mut rows = std::mem::take(&mut self.filling);
-            let payload = pack(&mut rows);
-            self.append_packed(rows, &payload)?;
+            self.pack_beside()?;
         }
-        if self.misfit.is_some() {
-            return Ok(self.kept);
+        self.end_packing()?;
+        if self.misfit.is_none() {
+            self.kept.lengths = self.log.sync()?;
         }
-        self.kept.lengths = self.log.sync()?;
         Ok(self.kept)
     }
 }
 
-/// Returns true if it is time to check how much of the file is superseded.
-fn is_due(kept: &CommittedRows) -> bool {
-    kept.superseded > 0 && kept.rows + kept.links >= kept.look_at.max(LEAST)
-}
-
 /// Compacts a synced file if at least half of its rows and links are superseded: returns the synced writer of a new
-/// file with the others, which the next commit may name. Otherwise schedules the next check for when the live part has
-/// doubled, but not before the file has grown by a quarter, so that checks cost little in total. `places` are positions
-/// in the old file, its number and rows before them, and are updated to the new file.
+/// file with the others, which the next commit may name, and the old rows. Otherwise schedules the next check for when
+/// the live part has doubled, but not before the file has grown by a quarter, so that checks cost little in total.
 ///
 /// If there is no room for the new file, the old one is unchanged.
-fn compact<'p>(
+fn compact(
     disk: &dyn Disk,
     dir: &Path,
     old: &mut RowWriter,
     pages: u64,
-    places: impl Iterator<Item = &'p mut (u64, u64)>,
-) -> Result<Option<RowWriter>> {
+) -> Result<Option<(RowWriter, KeptRows)>> {
     let kept = old.kept;
-    if !is_due(&kept) {
+    let all = kept.rows + kept.links;
+    if kept.superseded == 0 || all < kept.look_at.max(LEAST) {
         return Ok(None);
     }
     let rows = KeptRows::of(RowFile::open(disk, dir, kept, pages)?)?;
-    let (all, live) = (kept.rows + kept.links, rows.rows() + rows.links());
+    let live = rows.rows() + rows.links();
     if 2 * live > all {
         old.kept.look_at = (2 * live).max(all + all / 4);
         return Ok(None);
     }
     let number = kept.number + 1;
-    let written = copy_live(disk, dir, &rows, number, old.most);
-    let new = match written {
-        Ok(new) if new.misfit.is_none() => new,
+    let copy = || -> Result<RowWriter> {
+        let mut new = RowWriter::create(disk, dir, number, old.most)?;
+        rows.sweep(&mut |row| Ok(new.copy(&row)?))?;
+        new.kept.look_at = 2 * live;
+        new.sync()?;
+        Ok(new)
+    };
+    match copy() {
+        Ok(new) if new.misfit.is_none() => Ok(Some((new, rows))),
         failed => {
             remove(disk, dir, number)?;
             old.kept.look_at = all + all / 4;
-            return match failed {
+            match failed {
                 Err(error) if !error.is_full() => Err(error),
                 _ => Ok(None),
-            };
+            }
         }
-    };
-    // A position in the old file becomes the number of live rows before it.
-    for (at, rows_before) in places.filter(|(at, _)| *at == kept.number) {
-        *at = number;
-        *rows_before = rows.live_before(*rows_before);
     }
-    Ok(Some(new))
-}
-
-fn copy_live(
-    disk: &dyn Disk,
-    dir: &Path,
-    rows: &KeptRows,
-    number: u64,
-    most: u64,
-) -> Result<RowWriter> {
-    let mut new = RowWriter::create(disk, dir, number, most)?;
-    let is_live = |at, _: &Row<'_>| rows.counts(at);
-    rows.each_from(0, is_live, |some| {
-        some.iter().try_for_each(|row| new.copy(row))
-    })?;
-    new.kept.look_at = 2 * (rows.rows() + rows.links());
-    new.sync()?;
-    Ok(new)
 }
 
 impl StoreWriter {
     /// Opens or creates the row file, as requested and as the store allows.
     pub(in crate::store) fn begin_rows(&mut self, keep: KeepRows) -> Result<()> {
         let (disk, dir) = (&*self.disk, &*self.dir);
-        let retention = &self.manifest.retention;
-        let empty = self.manifest.engine.totals.pages == 0;
+        let retention = self.manifest.retention;
         let held = retention.kept().map_or(0, |kept| kept.lengths.data);
-        let Some(most) = self.rows_most(keep, held) else {
-            if retention.kept().is_some() {
-                self.give_up_rows(GiveUpReason::Asked)?;
-            }
-            return Ok(());
+        // Without a new request the limit stays, and present rows are kept.
+        let most = match keep {
+            KeepRows::None => None,
+            KeepRows::AtMost(most) => Some(most),
+            KeepRows::Usual(most) => Some(self.manifest.rows_most.unwrap_or(most.max(held))),
         };
-        if let Some(kept) = retention.kept() {
-            if kept.lengths.data > most {
+        match (retention.kept(), most) {
+            (None, None) => return Ok(()),
+            (Some(_), None) => return self.give_up_rows(GiveUpReason::Asked),
+            (Some(_), Some(most)) if held > most => {
                 return self.give_up_rows(GiveUpReason::TooLarge(most));
             }
-            self.rows = Some(RowWriter::open(disk, dir, *kept, most)?);
-        } else if empty {
-            self.rows = Some(RowWriter::create(disk, dir, 1, most)?);
-        } else if let (Retention::GivenUp(GiveUpReason::TooLarge(had)), KeepRows::AtMost(most)) =
-            (retention, keep)
-            && most <= *had
-        {
-            // The same command again, or one that leaves rows less room: they stay given up.
+            (Some(kept), Some(most)) => {
+                self.rows = Some(RowWriter::open(disk, dir, Access::Write, *kept, most)?);
+            }
+            (None, Some(most)) if self.manifest.engine.totals.pages == 0 => {
+                self.rows = Some(RowWriter::create(disk, dir, 1, most)?);
+            }
+            (None, Some(_)) => {}
+        }
+        let KeepRows::AtMost(most) = keep else {
             return Ok(());
-        } else if let KeepRows::AtMost(_) = keep {
-            return Err(Error::Conflict(format!(
+        };
+        if self.rows.is_some() {
+            // The next commit stores the limit that was requested.
+            self.manifest.rows_most = Some(most);
+            return Ok(());
+        }
+        match retention {
+            // The same command again, or one that leaves rows less room: they stay given up.
+            Retention::GivenUp(GiveUpReason::TooLarge(had)) if most <= had => Ok(()),
+            _ => Err(Error::Conflict(format!(
                 "{}: the store has pages and keeps no rows of links ({}), and they cannot be added later; leave \
                  `keep_links` out, or ingest the inputs into a new store",
                 dir.display(),
                 retention.why_not()
-            )));
-        }
-        // The next commit stores the limit that was requested.
-        if let KeepRows::AtMost(most) = keep {
-            self.manifest.rows_most = Some(most);
-        }
-        Ok(())
-    }
-
-    /// Returns the limit for rows in bytes, given `held` bytes present; `None` to keep none. Without a new request the
-    /// limit stays, and present rows are kept.
-    fn rows_most(&self, keep: KeepRows, held: u64) -> Option<u64> {
-        match keep {
-            KeepRows::None => None,
-            KeepRows::AtMost(most) => Some(most),
-            KeepRows::Usual(most) => Some(self.manifest.rows_most.unwrap_or(most.max(held))),
+            ))),
         }
     }
 
@@ -302,14 +267,11 @@ impl StoreWriter {
         let of_warm = warm.chain(&self.ranked).map(|rows| rows.file.kept.number);
         let needed: Vec<u64> = of_warm.chain(named).collect();
         let retired = &mut self.manifest.retired_rows;
-        let (stay, go) = std::mem::take(retired)
-            .into_iter()
-            .partition(|number| needed.contains(number));
-        *retired = stay;
-        let go: Vec<u64> = go;
-        let removed = go
-            .into_iter()
-            .try_for_each(|number| remove(&*self.disk, &self.dir, number));
+        let go: Vec<u64> = retired
+            .extract_if(.., |one| !needed.contains(one))
+            .collect();
+        let mut go = go.into_iter();
+        let removed = go.try_for_each(|number| remove(&*self.disk, &self.dir, number));
         self.noting(removed)
     }
 
@@ -319,18 +281,21 @@ impl StoreWriter {
             return Ok(());
         };
         let (disk, dir) = (&*self.disk, &*self.dir);
-        let kept = rows.sync()?;
+        rows.sync()?;
         if let Some(reason) = rows.misfit {
             return self.give_up_rows(reason);
         }
-        self.manifest.retention = Retention::Kept(kept);
         let pages = self.manifest.engine.totals.pages;
-        // Compaction moves the positions of the current and next warm start.
-        let warm = self.warm.as_mut().and_then(|warm| warm.as_mut().ok());
-        let warm = warm.map(|warm| &mut warm.rows.place);
-        let ranked = self.ranked.as_mut().map(|rows| &mut rows.place);
-        let places = warm.into_iter().chain(ranked);
-        if let Some(new) = compact(disk, dir, rows, pages, places)? {
+        if let Some((new, old)) = compact(disk, dir, rows, pages)? {
+            // The current and the next warm start end after as many live rows of the new file.
+            let warm = self.warm.as_mut().and_then(|warm| warm.as_mut().ok());
+            let warm = warm.map(|warm| &mut warm.rows.place);
+            let ranked = self.ranked.as_mut().map(|rows| &mut rows.place);
+            for (number, end) in warm.into_iter().chain(ranked) {
+                if *number == old.kept().number {
+                    (*number, *end) = (new.kept.number, old.live_before(*end));
+                }
+            }
             self.manifest.retired_rows.push(rows.kept.number);
             *rows = new;
         }
@@ -344,8 +309,7 @@ impl StoreWriter {
         (self.warm, self.ranked) = (None, None);
         let committed = self.manifest.retention.kept().copied();
         self.doomed_rows = committed.map(|kept| kept.number);
-        let retention = Retention::GivenUp(reason);
-        self.manifest.retention = retention;
+        self.manifest.retention = Retention::GivenUp(reason);
         let Some(writer) = self.rows.take() else {
             return Ok(());
         };
