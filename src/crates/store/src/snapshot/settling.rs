@@ -222,10 +222,16 @@ impl SettleSettings {
         options: &RankOptions,
         watch: &mut Watching<'_>,
     ) -> Result<Option<SettlingResult>> {
-        let warm = view.warm().filter(|_| !self.is_cold);
-        match warm.map(|warm| from_warm(warm?, view, rows, options, watch)) {
-            Some(Ok(Some(settled))) => return Ok(Some(settled)),
-            Some(Err(error)) => {
+        let settled = match &view.warm {
+            _ if self.is_cold => Ok(None),
+            Ok(Some(warm)) => from_warm(warm, view, rows, options, watch),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error.again()),
+        };
+        match settled {
+            Ok(Some(settled)) => return Ok(Some(settled)),
+            Ok(None) => {}
+            Err(error) => {
                 let what = match error {
                     Error::Damaged { path, what } => format!("{}: damaged: {what}", path.display()),
                     other => other.to_string(),
@@ -233,7 +239,6 @@ impl SettleSettings {
                 let instead = "importance was settled from the start instead, which takes longer";
                 self.watcher.warn(format!("{what}; {instead}"));
             }
-            Some(Ok(None)) | None => {}
         }
         if self.may_start_from_published
             && !self.is_cold

@@ -50,7 +50,7 @@ pub struct StoreWriter {
     /// Number of a row file that the next commit does not name.
     pub(super) doomed_rows: Option<u64>,
     /// Warm start if there is one that fits, or the error of opening it.
-    pub(super) warm: Option<Result<WarmStart>>,
+    pub(super) warm: Result<Option<WarmStart>>,
     /// Rows of the commit that is being ranked and whose result will be the next warm start.
     pub(super) ranked: Option<WarmRows>,
     pub manifest: Manifest,
@@ -111,7 +111,7 @@ impl StoreWriter {
             rows: None,
             rows_given_up: None,
             doomed_rows: None,
-            warm: WarmStart::open(&*disk, dir, identity.hash, &manifest.retention).transpose(),
+            warm: WarmStart::open(&*disk, dir, identity.hash, &manifest.retention),
             ranked: None,
             tables: Arc::new(tables),
             writing: None,
@@ -172,7 +172,7 @@ impl StoreWriter {
         let tables = self.tables.clone();
         let mut view = View::new(&*self.disk, &self.dir, tables, self.identity.clone())?;
         view.lock = Some(self.lock.clone());
-        view.warm = self.warm();
+        view.warm = self.warm.as_ref().map(Clone::clone).map_err(Error::again);
         Ok(view)
     }
 }

@@ -38,8 +38,8 @@ pub struct View {
     pub names: NameReader,
     /// Rows of links, open so that they cannot vanish. Damage is reported when rows are requested.
     rows: Result<RowFile>,
-    /// Warm start if there is one that fits; only in a view for publishing.
-    pub(super) warm: Option<Result<WarmStart>>,
+    /// Warm start if there is one that fits, or why it cannot be used; only in a view for publishing.
+    pub(crate) warm: Result<Option<WarmStart>>,
     /// Keeps the database open.
     _tables: Arc<Tables>,
     /// Lock of the store, if nobody else can publish meanwhile. The last field, so that it is dropped last.
@@ -64,7 +64,7 @@ impl View {
             marks: open_marks(disk, dir, &manifest.engine.marks)?,
             names,
             rows: RowFile::of(disk, dir, &manifest.retention, pages),
-            warm: None,
+            warm: Ok(None),
             identity,
             dir: dir.into(),
             reading,
@@ -101,12 +101,6 @@ impl View {
 
     fn row_file(&self) -> Result<&RowFile> {
         self.rows.as_ref().map_err(Error::again)
-    }
-
-    /// Returns the warm start if there is one that fits, or why it cannot be used.
-    pub fn warm(&self) -> Option<Result<&WarmStart>> {
-        let warm = self.warm.as_ref()?;
-        Some(warm.as_ref().map_err(Error::again))
     }
 
     /// Returns the checksum of the block that holds the last row, which identifies these rows.
@@ -235,8 +229,8 @@ pub fn open_view_to_publish(disk: &dyn Disk, dir: &Path) -> Result<View> {
     remove_unpublished(disk, dir)?;
     remove_leftovers(disk, dir)?;
     view.lock = Some(Arc::from(lock));
-    view.warm =
-        WarmStart::open(disk, dir, view.manifest.identity, &view.manifest.retention).transpose();
+    let retention = &view.manifest.retention;
+    view.warm = WarmStart::open(disk, dir, view.identity.hash, retention);
     Ok(view)
 }
 

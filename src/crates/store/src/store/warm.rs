@@ -193,20 +193,7 @@ impl WarmFile {
 }
 
 /// Rows of a commit, open, and their end in the current row file: its number, and rows. Compaction moves it.
-#[derive(Clone)]
-pub struct WarmRows {
-    pub file: RowFile,
-    pub place: (u64, u64),
-}
-
-impl WarmRows {
-    pub fn of(disk: &dyn Disk, dir: &Path, kept: CommittedRows, pages: u64) -> Result<WarmRows> {
-        Ok(WarmRows {
-            file: RowFile::open(disk, dir, kept, pages)?,
-            place: (kept.number, kept.rows),
-        })
-    }
-}
+pub type WarmRows = (RowFile, (u64, u64));
 
 #[derive(Clone)]
 pub struct WarmStart {
@@ -241,27 +228,27 @@ impl WarmStart {
         {
             return Ok(None);
         }
-        let rows = match WarmRows::of(disk, dir, rows, pages) {
+        let settled = match RowFile::open(disk, dir, rows, pages) {
             // A compacted file may be gone.
             Err(_) if !is_now => return Ok(None),
-            rows => WarmRows {
-                place: (place.number, place.rows),
-                ..rows?
-            },
+            settled => settled?,
         };
         // Only checksums are read of it, so the number of pages does not matter.
         let latest = RowFile::open(disk, dir, *now, pages)?;
-        let is_same = rows.file.sum_before(rows.file.kept.rows)? == head.last_block
+        let is_same = settled.sum_before(rows.rows)? == head.last_block
             && latest.sum_before(place.rows)? == place.last_block;
-        let file = Arc::new(file);
-        Ok(is_same.then_some(WarmStart { file, rows }))
+        Ok(is_same.then(|| WarmStart {
+            file: Arc::new(file),
+            rows: (settled, (place.number, place.rows)),
+        }))
     }
 
     /// Finds what changed from the rows of the warm start to those of a commit of `records` records; it is an error if
     /// the file of the latter does not have the position at which the former end. Reads the new rows and those that they
     /// superseded, and takes 16 bytes of memory for each.
     pub fn until<'r>(&'r self, rows: &'r KeptRows, records: u64) -> Result<WarmDiff<'r>> {
-        let (old, (number, place)) = (&self.rows.file, self.rows.place);
+        let (old, (number, place)) = &self.rows;
+        let (number, place) = (*number, *place);
         let (now, pages) = (&rows.file.kept, old.pages);
         if number != now.number || place > now.rows {
             let what = format!("it does not have the first {place} rows of file {number}");
@@ -301,31 +288,25 @@ impl WarmStart {
 }
 
 impl StoreWriter {
-    /// Returns the warm start if there is one that fits, or the error of opening it.
-    pub(super) fn warm(&self) -> Option<Result<WarmStart>> {
-        Some(match self.warm.as_ref()? {
-            Ok(warm) => Ok(warm.clone()),
-            Err(error) => Err(error.again()),
-        })
-    }
-
     /// Begins a ranking of the last commit whose result will be the next warm start.
     pub fn begin_warm_start(&mut self) -> Result<()> {
         let kept = self.manifest.retention.kept();
         let pages = self.manifest.engine.totals.pages;
-        let rows = kept.map(|kept| WarmRows::of(&*self.disk, &self.dir, *kept, pages));
-        self.ranked = rows.transpose()?;
+        self.ranked = match kept {
+            None => None,
+            Some(kept) => {
+                let rows = RowFile::open(&*self.disk, &self.dir, *kept, pages)?;
+                Some((rows, (kept.number, kept.rows)))
+            }
+        };
         Ok(())
     }
 
     /// Ends the ranking of `begin_warm_start`; if it `wrote` the warm start, this replaces the previous one.
     pub fn end_warm_start(&mut self, wrote: bool) {
         if let Some(rows) = self.ranked.take().filter(|_| wrote) {
-            let opened = open(&*self.disk, &self.dir).transpose();
-            self.warm = opened.map(|file| {
-                let file = Arc::new(file?);
-                Ok(WarmStart { file, rows })
-            });
+            let file = open(&*self.disk, &self.dir).map(|file| file.map(Arc::new));
+            self.warm = file.map(|file| file.map(|file| WarmStart { file, rows }));
         }
         self.note_warm_place();
     }
@@ -336,10 +317,10 @@ impl StoreWriter {
             return;
         };
         // During a ranking the next warm start may replace it at any moment.
-        let (Some(Ok(warm)), None) = (&mut self.warm, &self.ranked) else {
+        let (Ok(Some(warm)), None) = (&mut self.warm, &self.ranked) else {
             return;
         };
-        let (number, rows) = warm.rows.place;
+        let (_, (number, rows)) = warm.rows;
         if warm.file.info().place.number == number {
             return;
         }

@@ -264,7 +264,7 @@ impl StoreWriter {
     /// current and next warm start need.
     pub fn release_rows(&mut self, named: Option<u64>) -> Result<()> {
         let warm = self.warm.iter().flatten().map(|warm| &warm.rows);
-        let of_warm = warm.chain(&self.ranked).map(|rows| rows.file.kept.number);
+        let of_warm = warm.chain(&self.ranked).map(|rows| rows.0.kept.number);
         let needed: Vec<u64> = of_warm.chain(named).collect();
         let retired = &mut self.manifest.retired_rows;
         let go: Vec<u64> = retired
@@ -288,10 +288,8 @@ impl StoreWriter {
         let pages = self.manifest.engine.totals.pages;
         if let Some((new, old)) = compact(disk, dir, rows, pages)? {
             // The current and the next warm start end after as many live rows of the new file.
-            let warm = self.warm.as_mut().and_then(|warm| warm.as_mut().ok());
-            let warm = warm.map(|warm| &mut warm.rows.place);
-            let ranked = self.ranked.as_mut().map(|rows| &mut rows.place);
-            for (number, end) in warm.into_iter().chain(ranked) {
+            let warm = self.warm.iter_mut().flatten().map(|warm| &mut warm.rows);
+            for (_, (number, end)) in warm.chain(&mut self.ranked) {
                 if *number == old.kept().number {
                     (*number, *end) = (new.kept.number, old.live_before(*end));
                 }
@@ -306,7 +304,7 @@ impl StoreWriter {
     /// Stops keeping rows. The next commit records this; then their file is removed.
     pub(in crate::store) fn give_up_rows(&mut self, reason: GiveUpReason) -> Result<()> {
         self.rows_given_up = Some(reason);
-        (self.warm, self.ranked) = (None, None);
+        (self.warm, self.ranked) = (Ok(None), None);
         let committed = self.manifest.retention.kept().copied();
         self.doomed_rows = committed.map(|kept| kept.number);
         self.manifest.retention = Retention::GivenUp(reason);
