@@ -4,13 +4,14 @@ mod input;
 mod passes;
 mod publish;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, Sender};
 
 use super::plan::{check_first, check_job, plan};
 use super::stream::{self, Spooling, with_stream};
@@ -89,7 +90,7 @@ fn run(
     let now = Instant::now();
     let mut run = IngestRun {
         before: (writer.counters().clone(), writer.pages()),
-        ranking: None,
+        rankings: VecDeque::new(),
         spooling,
         progress: plan.progress,
         inputs: plan.inputs,
@@ -107,7 +108,7 @@ fn run(
         checkpoints: Checkpoints::default(),
         checkpointed: now,
         snapshotted: now,
-        next_snapshot: now,
+        next_snapshot: Arc::new(Mutex::new(Some(now))),
         published: None,
         unpacked: Arc::default(),
         facts: Arc::default(),
@@ -153,8 +154,8 @@ const REPORTED_FROM: u64 = 1 << 20;
 pub(super) struct IngestRun<'a> {
     pub job: &'a IngestJob,
     pub observer: &'a mut dyn Observer,
-    /// Ranking in progress.
-    ranking: Option<RankingJob>,
+    /// Rankings in progress, at most two, in order.
+    rankings: VecDeque<RankingJob>,
     /// Dropped before the writer, as the spool writes into the store.
     pub spooling: Option<Spooling>,
     pub reader: InputReader,
@@ -189,8 +190,8 @@ pub(super) struct IngestRun<'a> {
     checkpoints: Checkpoints,
     checkpointed: Instant,
     snapshotted: Instant,
-    /// Time from which a snapshot by time may begin.
-    next_snapshot: Instant,
+    /// Time from which a snapshot by time may begin; `None` while one is in progress.
+    next_snapshot: Arc<Mutex<Option<Instant>>>,
     published: Option<(PathBuf, Info)>,
     /// Rows cached from one snapshot to the next.
     unpacked: Arc<UnpackedRows>,
@@ -213,23 +214,37 @@ pub(super) struct IngestRun<'a> {
 /// Ranking in progress of the commit `generation`.
 struct RankingJob {
     generation: u64,
-    started: Instant,
     /// Returns the snapshot; `None` if it was stopped.
     thread: JoinHandle<Result<Option<(PathBuf, Info)>>>,
-    /// Channel with a message once checkpoints do not disturb the ranking. It is disconnected when the ranking ends.
+    /// Channel that is disconnected once checkpoints do not disturb the ranking.
     apart: Receiver<()>,
+    /// Channel with a message once the ranking wrote the next warm start, or could not, and another may begin. It is
+    /// disconnected when the thread ends.
+    settled: Receiver<()>,
     /// True once that message was received.
-    is_apart: bool,
+    is_handed_on: bool,
+    /// Sender that is dropped after the results were recorded.
+    _records: Sender<()>,
+    /// Receiver that is disconnected once the results are recorded.
+    recorded: Receiver<()>,
     /// Settings of settling, with its watcher.
     settle: Option<SettleSettings>,
-    /// Counters at this snapshot.
+    /// Counters at this snapshot, and at the previous one.
     counters: Counters,
+    before: Option<Counters>,
+}
+
+impl RankingJob {
+    fn wrote_warm(&self) -> bool {
+        let settle = self.settle.as_ref();
+        settle.is_some_and(|settle| settle.watcher.wrote_warm())
+    }
 }
 
 impl Drop for IngestRun<'_> {
-    /// Waits for the ranking in progress, which reads the store.
+    /// Waits for the rankings in progress, which read the store.
     fn drop(&mut self) {
-        if let Some(ranking) = self.ranking.take() {
+        for ranking in self.rankings.drain(..) {
             let _ = ranking.thread.join();
         }
     }

@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crossbeam_channel::{Receiver, Sender};
 use serde::{Deserialize, Serialize};
 
 use super::kept::thin;
@@ -328,14 +329,33 @@ pub fn publish(
     keep: KeepSnapshots,
     settle: Option<&SettleSettings>,
 ) -> Result<Option<(PathBuf, Info)>> {
+    publish_in_turn(disk, view, keep, settle, None, None)
+}
+
+/// Publishes like [`publish`] while an ingest continues. `settled` receives a message once the warm start was written
+/// or could not be, and the next ranking may begin; without it, that is written last. The snapshot is published once `previous` is
+/// disconnected, which is when the results of the previous one were recorded.
+pub fn publish_in_turn(
+    disk: &dyn Disk,
+    view: &View,
+    keep: KeepSnapshots,
+    settle: Option<&SettleSettings>,
+    settled: Option<&Sender<()>>,
+    previous: Option<&Receiver<()>>,
+) -> Result<Option<(PathBuf, Info)>> {
     with_lock(disk, view, || {
-        let Some((file, info, state)) = write(disk, view, settle)? else {
+        let warm = settle.filter(|settle| settle.writes_warm && settle.may_be_warm());
+        let next = warm.zip(settled);
+        let Some((file, info, state)) = write(disk, view, settle, next)? else {
             return Ok(None);
         };
+        if let Some(previous) = previous {
+            // Nothing is sent.
+            let _ = previous.recv();
+        }
         let published = put_in_place(disk, view, (file, info), keep)?;
-        // The ranking comes first: the disk may have little room.
-        let warm = settle.filter(|settle| settle.writes_warm && settle.may_be_warm());
-        if let Some((warm, state)) = warm.zip(state) {
+        // If nothing waits for it, the ranking comes first: the disk may have little room.
+        if let (Some(warm), Some(state), None) = (warm, state, next) {
             warm.write_warm(disk, view, &state)?;
         }
         Ok(Some(published))

@@ -6,6 +6,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use crossbeam_channel::Sender;
 use serde::{Deserialize, Serialize};
 
 use super::blocks::BlockWriter;
@@ -51,12 +52,14 @@ pub fn prepare<'v>(
     })
 }
 
-/// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. Returns the
-/// snapshot with the settled state, if importance is not an estimate; `None` if the snapshot must not be published.
+/// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. With `next`,
+/// the warm start is written before the scores, and a message says that it was, or could not be. Returns the snapshot with
+/// the settled state, if importance is not an estimate; `None` if the snapshot must not be published.
 pub(super) fn write<'v>(
     disk: &'v dyn Disk,
     view: &'v View,
     settle: Option<&SettleSettings>,
+    next: Option<(&SettleSettings, &Sender<()>)>,
 ) -> Result<Option<(TempFile<'v>, Info, Option<SettlingResult>)>> {
     let config = &view.identity.settings.config;
     let mut writer = SnapshotWriter::begin(disk, view)?;
@@ -92,6 +95,10 @@ pub(super) fn write<'v>(
         return Ok(None);
     }
     if let Some((settled, _)) = &computed {
+        if let Some((warm, next)) = next {
+            warm.write_warm(disk, view, settled)?;
+            let _ = next.send(());
+        }
         writer.scores(settled, window.estimator, Some(&mut ranks))?;
     }
     writer.ranks(ranks.ranks()?)?;

@@ -1,5 +1,7 @@
-//! Checkpoints and rankings of a run: when each is due, by number of records or by time, and the ranking in progress
-//! while the ingest continues. The next one waits for its end.
+//! Checkpoints and rankings of a run: when each is due, by number of records or by time, and the rankings in progress
+//! while the ingest continues. A ranking that wrote the warm start has settled: the next one begins while its columns
+//! are written, where memory suffices for both. Otherwise the next one waits for its end. Rankings are published one
+//! after the other, each after the results of the previous one were recorded.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,8 +14,8 @@ use crate::ingest::{Every, IngestEvent};
 use crate::memory::{KNOWN_PAGES, UNPACKED_ROWS};
 use crate::model::{counted, human};
 use crate::rank::settle::SettlingProgress;
-use crate::snapshot::{self, KeepSnapshots, SettleSettings, Watcher};
-use crate::threads::spawn;
+use crate::snapshot::{self, KeepSnapshots, SettleSettings, Watcher, settling_needs};
+use crate::threads::{lock, spawn};
 use crate::{Error, Result};
 
 /// Pause between snapshots by time, as a multiple of the time that the last one took.
@@ -81,8 +83,7 @@ impl IngestRun<'_> {
     fn is_snapshot_late(&self) -> bool {
         let records = self.writer.counters().records;
         is_over(self.job.snapshot_every, self.snapshotted)
-            && self.ranking.is_none()
-            && Instant::now() >= self.next_snapshot
+            && lock(&self.next_snapshot).is_some_and(|from| Instant::now() >= from)
             && records > self.published_at.as_ref().map_or(0, |c| c.records)
     }
 
@@ -100,12 +101,13 @@ impl IngestRun<'_> {
         self.check_as_in_pass_1()?;
         // The slots of the commit from which a snapshot is made are overwritten two commits later.
         let generation = self.writer.storage().manifest.generation;
-        if let Some(ranking) = &mut self.ranking
-            && ranking.generation < generation
-            && !ranking.is_apart
-        {
-            let _ = ranking.apart.recv();
-            ranking.is_apart = true;
+        let is_older = |ranking: &RankingJob| ranking.generation < generation;
+        if self.rankings.back().is_some_and(is_older) {
+            // It may wait for the results of the one before it to be recorded.
+            self.finish_others()?;
+            if let Some(ranking) = self.rankings.back() {
+                let _ = ranking.apart.recv();
+            }
         }
         self.finish_ended()?;
         if let Some(spooling) = &self.spooling {
@@ -143,7 +145,7 @@ impl IngestRun<'_> {
         by_clock: bool,
         writes_warm: bool,
     ) -> Result<()> {
-        self.finish_publishing()?;
+        self.finish_settling()?;
         self.snapshotted = Instant::now();
         let is_end = self.progress.finished;
         let is_last = is_end || self.writer.has_released_memory();
@@ -181,32 +183,59 @@ impl IngestRun<'_> {
                 std::mem::take(&mut self.unpacked)
             };
         }
-        let (departs, apart) = bounded(1);
+        let (departs, apart) = bounded::<()>(0);
+        let (settles, settled) = bounded(1);
+        let (records, recorded) = bounded(0);
+        let hands_on = self.has_room_for_two();
         let disk = self.writer.storage().disk.clone();
+        *lock(&self.next_snapshot) = None;
+        let next = self.next_snapshot.clone();
         let generation = view.manifest.generation;
+        let previous = self.rankings.back();
+        let previous = previous.map(|ranking| ranking.recorded.clone());
         let rank = move || {
             let settle = settling.as_ref();
             let is_apart = !is_last && settle.is_some_and(|settle| settle.is_possible(&view));
             let aside = is_apart.then(|| snapshot::set_cash_aside(&*disk, &mut view));
             let aside = aside.transpose()?;
-            if is_apart {
-                let _ = departs.send(());
-            }
-            let published = snapshot::publish(&*disk, &view, KeepSnapshots::ALL, settle)?;
+            let _departs = (!is_apart).then_some(departs);
+            let published = snapshot::publish_in_turn(
+                &*disk,
+                &view,
+                KeepSnapshots::ALL,
+                settle,
+                (is_apart && hands_on).then_some(&settles),
+                previous.as_ref(),
+            )?;
             if let Some(path) = aside {
                 disk.remove(&path).map_err(Error::io(&path, "remove"))?;
             }
             Ok(published)
         };
-        let thread = spawn("snapshot", rank)?;
-        self.ranking = Some(RankingJob {
+        let rank = move || {
+            let ranked = rank();
+            *lock(&next) = Some(Instant::now() + started.elapsed() * SNAPSHOT_RESTS);
+            ranked
+        };
+        let counters = self.writer.counters().clone();
+        let thread = match spawn("snapshot", rank) {
+            Ok(thread) => thread,
+            Err(error) => {
+                self.finish_publishing()?;
+                return Err(error);
+            }
+        };
+        self.rankings.push_back(RankingJob {
             generation,
-            started,
             thread,
             apart,
-            is_apart: false,
+            settled,
+            is_handed_on: false,
+            _records: records,
+            recorded,
             settle,
-            counters: self.writer.counters().clone(),
+            before: self.published_at.replace(counters.clone()),
+            counters,
         });
         Ok(())
     }
@@ -214,32 +243,83 @@ impl IngestRun<'_> {
     /// Returns the settings for settling before a snapshot in the memory that is left, if it is settled.
     fn settling(&self, stop: Arc<AtomicBool>) -> Option<SettleSettings> {
         let settle = self.writer.settling(self.job.settle, Watcher::new(stop))?;
+        let others = self.rankings.len() as u64;
+        let held = others * settling_needs(self.writer.pages());
         Some(SettleSettings {
+            memory: settle.memory.map(|memory| memory.saturating_sub(held)),
             time: self.job.settle_time,
             expire: self.job.expire,
             ..settle
         })
     }
 
-    /// Records the result of the ranking in progress if it has ended.
-    fn finish_ended(&mut self) -> Result<()> {
-        match &self.ranking {
-            Some(ranking) if ranking.thread.is_finished() => self.finish_publishing(),
-            _ => Ok(()),
-        }
+    /// Returns true if memory suffices for a ranking beside one that has settled.
+    fn has_room_for_two(&self) -> bool {
+        let needs = 2 * settling_needs(self.writer.pages());
+        self.writer.memory_left().is_none_or(|left| left >= needs)
     }
 
-    /// Waits for the ranking in progress, if there is one, and records its result.
-    pub(super) fn finish_publishing(&mut self) -> Result<()> {
-        let Some(ranking) = self.ranking.take() else {
+    /// Waits until the ranking in progress, if there is one, has written the warm start, or has ended.
+    fn finish_settling(&mut self) -> Result<()> {
+        self.finish_others()?;
+        if !self.has_room_for_two() {
+            return self.finish_publishing();
+        }
+        let Some(mut ranking) = self.rankings.pop_front() else {
             return Ok(());
         };
-        self.watch(&ranking);
-        self.next_snapshot = Instant::now() + ranking.started.elapsed() * SNAPSHOT_RESTS;
+        ranking.is_handed_on = self.watch(&ranking);
+        if ranking.is_handed_on {
+            let wrote = ranking.wrote_warm();
+            self.writer.storage_mut().end_warm_start(wrote);
+        }
+        let is_settled = ranking.is_handed_on;
+        self.rankings.push_front(ranking);
+        if is_settled {
+            return Ok(());
+        }
+        self.finish_publishing()
+    }
+
+    /// Waits for all rankings in progress but the last, and records their results.
+    fn finish_others(&mut self) -> Result<()> {
+        while self.rankings.len() > 1 {
+            self.finish_first()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish_publishing(&mut self) -> Result<()> {
+        while !self.rankings.is_empty() {
+            self.finish_first()?;
+        }
+        Ok(())
+    }
+
+    /// Records the results of rankings that have ended.
+    fn finish_ended(&mut self) -> Result<()> {
+        while let Some(ranking) = self.rankings.front()
+            && ranking.thread.is_finished()
+        {
+            self.finish_first()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the first ranking in progress, and records its result.
+    fn finish_first(&mut self) -> Result<()> {
+        let Some(ranking) = self.rankings.pop_front() else {
+            return Ok(());
+        };
+        while self.watch(&ranking) {}
         let joined = ranking.thread.join();
         let ranked = joined.map_err(|_| Error::internal("the snapshot thread failed"))?;
+        let is_published = matches!(&ranked, Ok(Some(_)));
+        if !is_published && self.rankings.is_empty() {
+            // The snapshot is still due.
+            self.published_at = ranking.before;
+        }
         let published = ranked?;
-        let is_published = published.is_some();
         let settle = ranking.settle.as_ref();
         if let Some((settle, need)) = settle.and_then(|s| Some((s, s.watcher.too_large()?))) {
             let room = settle.memory.unwrap_or(u64::MAX);
@@ -260,27 +340,25 @@ impl IngestRun<'_> {
             });
             self.published = Some((path, info));
             if settle.is_some_and(|settle| settle.writes_warm) {
-                self.ranked_at = Some(ranking.counters.clone());
+                self.ranked_at = Some(ranking.counters);
             }
-            self.published_at = Some(ranking.counters);
         }
-        let wrote = is_published && settle.is_some_and(|settle| settle.watcher.wrote_warm());
-        self.writer.storage_mut().end_warm_start(wrote);
+        if !ranking.is_handed_on {
+            let wrote = is_published && settle.is_some_and(|settle| settle.watcher.wrote_warm());
+            self.writer.storage_mut().end_warm_start(wrote);
+        }
         self.thin_snapshots()?;
         self.writer.release_rows()
     }
 
-    /// Reports the progress of a ranking until it ended.
-    fn watch(&mut self, ranking: &RankingJob) {
+    /// Reports the progress of a ranking until another may begin, and returns true, or until it ended.
+    fn watch(&mut self, ranking: &RankingJob) -> bool {
         let mut reported = SettlingProgress::default();
-        loop {
-            match ranking.apart.recv_timeout(WATCH) {
-                Err(RecvTimeoutError::Disconnected) => return,
-                Ok(()) | Err(RecvTimeoutError::Timeout) => {}
+        while let Some(settle) = &ranking.settle {
+            match ranking.settled.recv_timeout(WATCH) {
+                Err(RecvTimeoutError::Timeout) => {}
+                received => return received.is_ok(),
             }
-            let Some(settle) = &ranking.settle else {
-                continue;
-            };
             let progress = settle.watcher.progress();
             if progress != reported {
                 reported = progress;
@@ -289,6 +367,7 @@ impl IngestRun<'_> {
                 });
             }
         }
+        ranking.settled.recv().is_ok()
     }
 
     fn thin_snapshots(&mut self) -> Result<()> {
