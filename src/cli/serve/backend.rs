@@ -93,7 +93,7 @@ impl StoreBackend {
             reading,
             bound_l1: info.and_then(Info::bound_l1),
             turnovers: info.map_or(0.0, |info| info.turnovers),
-            published: held.as_ref().and_then(|held| held.written()),
+            published: held.as_ref().and_then(|held| held.written),
             last_fetch: info.and_then(|info| info.time),
             disk_bytes: disk_bytes(&self.store).ok(),
             is_busy: is_busy(&RealDisk, &self.store),
@@ -126,7 +126,7 @@ impl Backend for StoreBackend {
         json(&object! {
             "version": env!("CARGO_PKG_VERSION"),
             "store": self.store.display().to_string(),
-            "snapshot": held.as_ref().map(|held| held.name()),
+            "snapshot": held.as_ref().map(|held| &held.name),
             "snapshot_age_seconds": state.age().map(|age| age.as_secs()),
             "records": counters.records,
             "links": counters.links,

@@ -321,10 +321,10 @@ fn make(held: &OpenSnapshot, request: &CachedRequest) -> Result<CachedValue> {
         score: page.score,
     };
     Ok(CachedValue::List(Arc::new(NextList {
-        snapshot: held.name().into(),
+        snapshot: held.name.clone(),
         version: held.version(),
         records: held.info().counters.records,
-        made: held.written(),
+        made: held.written,
         pages: pages.into_iter().map(page).collect(),
     })))
 }

@@ -37,8 +37,8 @@ pub struct Current {
 }
 
 pub struct OpenSnapshot {
-    name: String,
-    written: Option<SystemTime>,
+    pub name: String,
+    pub written: Option<SystemTime>,
     pages: LevelRanking,
     /// Opened rankings, the least recently requested one first.
     rankings: Mutex<Vec<(RankingKey, Arc<OnceCell<LevelRanking>>)>>,
@@ -85,14 +85,6 @@ impl Current {
 }
 
 impl OpenSnapshot {
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub fn written(&self) -> Option<SystemTime> {
-        self.written
-    }
-
     pub fn snapshot(&self) -> &Snapshot {
         self.pages.snapshot()
     }

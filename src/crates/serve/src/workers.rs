@@ -189,10 +189,11 @@ mod tests {
             });
         }
         let serving = std::thread::spawn(move || {
-            runtime.block_on(tokio::time::sleep(Duration::from_secs(1)));
-            while Arc::strong_count(&gone_on) > 1 {
-                runtime.block_on(tokio::time::sleep(Duration::from_millis(5)));
-            }
+            runtime.block_on(async {
+                while Arc::strong_count(&gone_on) > 1 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            });
         });
         // Each job waits for its signal; the others wait for a thread, in order.
         let mut begun: Vec<i32> = (0..3)
