@@ -215,9 +215,12 @@ impl Kept {
     /// Returns whether there is a list to make, or answers to refresh once a newer snapshot appears.
     fn is_waiting(&self, refreshes: bool) -> bool {
         let mut answers = self.answers.iter();
-        answers.any(|answer| match refreshes {
-            false => answer.value.is_none(),
-            true => answer.is_lively(),
+        answers.any(|answer| {
+            if refreshes {
+                answer.is_lively()
+            } else {
+                answer.value.is_none()
+            }
         })
     }
 

@@ -1,9 +1,8 @@
 //! Answers in transit to clients. The memory of untaken answers is bounded, and a client that takes no byte of one for
 //! a while is cut off: over HTTP/2 it could otherwise keep a connection with waiting answers alive forever.
 
-use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -21,21 +20,18 @@ const PIECE: usize = 64 << 10;
 /// Share of the memory for untaken answers that an answer occupies until its body is dropped.
 pub(crate) type AnswerPlace = Arc<OwnedSemaphorePermit>;
 
-#[derive(Clone, Default)]
-pub(crate) struct PendingAnswers(Arc<Mutex<Waits>>);
+/// Time since which nothing of an answer was taken; `None` if there is nothing to take.
+type Wait = Mutex<Option<Instant>>;
 
-#[derive(Default)]
-struct Waits {
-    next: u64,
-    /// For each answer with data available: the time since which none was taken.
-    since: BTreeMap<u64, Instant>,
+/// Answers of a connection that its client has not taken yet.
+#[derive(Clone, Default)]
+pub(crate) struct PendingAnswers(Arc<Mutex<Vec<Weak<Wait>>>>);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl PendingAnswers {
-    fn waits(&self) -> MutexGuard<'_, Waits> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Passes the body of an answer on in pieces, so that stalls are noticed.
     pub(crate) fn hold(&self, mut answer: Response) -> Response<HeldBody> {
         let place = answer.extensions_mut().remove();
@@ -43,23 +39,24 @@ impl PendingAnswers {
         if answer.status() == StatusCode::NOT_MODIFIED {
             answer.headers_mut().remove(CONTENT_LENGTH);
         }
-        let mut waits = self.waits();
-        let number = waits.next;
-        waits.next += 1;
-        waits.since.insert(number, Instant::now());
+        let wait = Arc::new(Mutex::new(Some(Instant::now())));
+        let mut waits = lock(&self.0);
+        waits.retain(|wait| wait.strong_count() > 0);
+        waits.push(Arc::downgrade(&wait));
         answer.map(|inner| HeldBody {
             inner,
             piece: Bytes::new(),
-            number,
-            held: self.clone(),
+            wait,
             _place: place,
         })
     }
 
     /// Returns whether nothing of some answer was taken for `time`.
     pub(crate) fn is_stalled(&self, time: Duration) -> bool {
-        let waits = self.waits();
-        waits.since.values().any(|since| since.elapsed() >= time)
+        lock(&self.0).iter().any(|wait| {
+            let since = wait.upgrade().and_then(|wait| *lock(&wait));
+            since.is_some_and(|since| since.elapsed() >= time)
+        })
     }
 }
 
@@ -68,8 +65,7 @@ pub(crate) struct HeldBody {
     inner: Body,
     /// Rest of the last data from `inner`.
     piece: Bytes,
-    number: u64,
-    held: PendingAnswers,
+    wait: Arc<Wait>,
     _place: Option<AnswerPlace>,
 }
 
@@ -101,28 +97,12 @@ impl HttpBody for HeldBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let polled = self.poll_piece(context);
-        let mut waits = self.held.waits();
-        match &polled {
-            // The connection has this piece, and polls again once it has sent it.
-            Poll::Ready(Some(_)) => {
-                waits.since.insert(self.number, Instant::now());
-            }
-            // There is nothing (more) that the client could take.
-            Poll::Ready(None) | Poll::Pending => {
-                waits.since.remove(&self.number);
-            }
-        }
-        drop(waits);
+        // A connection that has a piece polls again once it has sent it. Otherwise there is nothing (more) to take.
+        *lock(&self.wait) = matches!(polled, Poll::Ready(Some(_))).then(Instant::now);
         polled
     }
 
     fn is_end_stream(&self) -> bool {
         self.piece.is_empty() && self.inner.is_end_stream()
-    }
-}
-
-impl Drop for HeldBody {
-    fn drop(&mut self) {
-        self.held.waits().since.remove(&self.number);
     }
 }
