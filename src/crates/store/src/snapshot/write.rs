@@ -142,19 +142,24 @@ impl<'v> SnapshotWriter<'v> {
         let (before, runs) = held.take(view);
         let (mut cache, mut defaults) = (FactsCache::default(), DefaultColumns::new());
         let mut at = 0;
-        self.measures = known::read(view, view.rows_behind(runs)?, before, |mut block, cash| {
-            if settling.is_some_and(|settle| settle.watcher.is_stopped()) {
-                return Err(Error::internal("it was stopped"));
-            }
-            block.times().for_each(|time| self.times.add(time));
-            for (which, packed) in FETCHES.into_iter().zip(block.packed(&mut defaults)?) {
-                self.file.packed(at, which, packed)?;
-            }
-            self.file.column(at, SnapshotColumn::Cash, cash)?;
-            at += 1;
-            cache.add(block, &mut room);
-            Ok(())
-        })?;
+        self.measures = known::read(
+            view,
+            view.rows_of_runs(runs, 0, 0)?,
+            before,
+            |mut block, cash| {
+                if settling.is_some_and(|settle| settle.watcher.is_stopped()) {
+                    return Err(Error::internal("it was stopped"));
+                }
+                block.times().for_each(|time| self.times.add(time));
+                for (which, packed) in FETCHES.into_iter().zip(block.packed(&mut defaults)?) {
+                    self.file.packed(at, which, packed)?;
+                }
+                self.file.column(at, SnapshotColumn::Cash, cash)?;
+                at += 1;
+                cache.add(block, &mut room);
+                Ok(())
+            },
+        )?;
         cache.finish(view);
         *held = cache;
         Ok(())

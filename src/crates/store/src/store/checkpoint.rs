@@ -10,7 +10,7 @@ use super::cash::{CASH, CashFile, MARKS, remove_mark, remove_other_marks, write_
 use super::folder::{check_in_place, is_void, lock_or_create, remove_file, remove_leftovers};
 use super::folder::{remove_unpublished, renew};
 use super::identity::{Identity, Settings, check_settings};
-use super::index_file::indexed;
+use super::index_file::{IndexFile, indexed};
 use super::manifest::{InputProgress, Manifest};
 use super::names::{NameLogs, NameReader};
 use super::rows::{self, GiveUpReason, KeepRows, RowWriter};
@@ -152,7 +152,12 @@ impl StoreWriter {
         let mut engine = Engine::with_storage(config, room, self)?;
         let load = |cells: &mut [u64], ages: &mut [u8]| cash.load(cells, ages);
         // Loading the cash waits for the disk while building the index keeps the processors busy.
-        let file = engine.storage().index_file(pages, &names);
+        let store = engine.storage();
+        let file = IndexFile::open(&*store.disk, &store.dir, store.identity.hash);
+        let file = file.and_then(|file| match file {
+            Some(file) => file.check(pages, &names).map(|()| Some(file)),
+            None => Ok(None),
+        });
         let index = || indexed(pages, &names, file);
         let (found, restored) = join(true, index, || engine.restore(state, load));
         restored?;
@@ -161,7 +166,9 @@ impl StoreWriter {
         let (index, known, from_file) = found?;
         check_count(&dir.join("fingerprints"), known, pages)?;
         engine.restore_index(index);
-        engine.storage_mut().note_index(from_file);
+        let store = engine.storage_mut();
+        store.indexed = from_file.as_ref().copied().unwrap_or_default();
+        store.rebuilt = from_file.err();
         let shard = engine.storage().identity.settings.input.shard;
         engine.set_shard(shard);
         Ok(engine)

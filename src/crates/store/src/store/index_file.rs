@@ -1,15 +1,10 @@
 //! The index on disk, `index`: maps fingerprints to pages, so that opening a store or looking up a name does not scan
-//! all fingerprints.
+//! all fingerprints. Specified in `formats/store.md`.
 //!
-//! It is a cache of the fingerprints: if it is absent or damaged, they are read instead. A run writes it after its last
-//! commit, once a 64th as many fingerprints follow the pages that the present one covers, and replaces that by a
-//! rename. Fingerprints never change, so it stays valid for later commits. Its bytes are specified in
-//! `formats/store.md`; they depend on the pages alone, not on how the index in memory grew.
-//!
-//! A lookup reads one or two chunks. The sum covers the checksums of all blocks of fingerprints up to the one that ends
-//! with the last page: it binds the index to its log, because a store and a copy of it may continue with different
-//! pages. Readers verify what they find against the fingerprints; if the index belongs to another log, they fall back
-//! to these.
+//! It is a cache of the fingerprints: if it is absent or damaged, they are read instead. Fingerprints never change, so it
+//! stays valid for later commits. Its sum covers the checksums of all blocks of fingerprints up to its last page: it binds
+//! the index to its log, because a store and a copy of it may continue with different pages. Readers verify what they
+//! find against the fingerprints.
 
 use std::ops::Range;
 use std::path::Path;
@@ -90,23 +85,6 @@ fn write(disk: &dyn Disk, dir: &Path, store: u64, index: &Index, sum: u64) -> Re
     temporary.put_in_place().map(drop)
 }
 
-impl StoreWriter {
-    /// Opens and checks the index on disk; `None` if there is none.
-    pub(super) fn index_file(&self, pages: u64, names: &NameReader) -> Result<Option<IndexFile>> {
-        let file = IndexFile::open(&*self.disk, &self.dir, self.identity.hash)?;
-        let checked = file.map(|file| file.check(pages, names).map(|()| file));
-        checked.transpose()
-    }
-
-    /// Records, from the opening of the store, the number of pages of the index, or why it was not used.
-    pub(super) fn note_index(&mut self, found: Result<u64>) {
-        match found {
-            Ok(pages) => self.indexed = pages,
-            Err(damage) => self.rebuilt = Some(damage),
-        }
-    }
-}
-
 /// Writes the index of the last commit, unless the present one covers nearly as many pages or the index in memory is
 /// incomplete. On an error the store is unaffected.
 pub fn keep_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
@@ -132,14 +110,13 @@ pub fn keep_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
 /// Accepts the index on disk as the store's without checking it: a fault that the campaign must detect.
 pub fn trust_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
     let store = engine.storage();
-    let pages = store.manifest.engine.totals.pages;
     let names = NameReader::open(&*store.disk, &store.dir, store.manifest.names)?;
     let file = IndexFile::open(&*store.disk, &store.dir, store.identity.hash);
-    let (index, _, from_file) = indexed(pages, &names, file)?;
+    let (index, _, from_file) = indexed(store.manifest.engine.totals.pages, &names, file)?;
     engine.restore_index(index);
     let store = engine.storage_mut();
-    store.rebuilt = None;
-    store.note_index(from_file);
+    store.indexed = from_file.as_ref().copied().unwrap_or_default();
+    store.rebuilt = from_file.err();
     Ok(())
 }
 

@@ -1,12 +1,7 @@
 //! The spool: bytes of standard input, stored until a checkpoint covers them.
 //!
-//! `spool/` holds segments of checksummed blocks (see `read`) and `acked`, a small sealed file:
-//!
-//! ```json
-//! { "input": 0, "acked": 1048576, "checksum": "..." }
-//! ```
-//! `input` is the stream's number among the store's inputs. **Acknowledged** is the number of bytes
-//! since the stream's start that are durable, so their sender may forget them.
+//! `spool/` holds segments of checksummed blocks (see `read`) and `acked`, a small sealed file. **Acknowledged** is the
+//! number of bytes since the stream's start that are durable, so their sender may forget them.
 //!
 //! **Order.** [`Spool::sync`] makes blocks durable, then the directory entries of new segments, then rewrites `acked`,
 //! and only then reports the position. So everything that `acked` covers survives a crash, and missing or changed bytes

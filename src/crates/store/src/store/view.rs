@@ -115,12 +115,8 @@ impl View {
             .then(|| self.manifest.runs.iter().map(|run| run.number).collect())
     }
 
-    /// Returns the rows after the first `runs` runs of the history.
-    pub fn rows_behind(&self, runs: usize) -> Result<Blocks<'_>> {
-        self.rows_of_runs(runs, 0, 0)
-    }
-
-    fn rows_of_runs(&self, skipped: usize, since: u64, start: u128) -> Result<Blocks<'_>> {
+    /// Returns the rows after the `skipped` first runs of the history; see [`HistoryView::rows`].
+    pub fn rows_of_runs(&self, skipped: usize, since: u64, start: u128) -> Result<Blocks<'_>> {
         let runs = self.manifest.runs.iter().skip(skipped);
         let runs = runs.map(|run| of_run(self.reading.rows(*run), run, since));
         let admissions = self.admissions()?;

@@ -1,12 +1,9 @@
 //! The warm start, `warm`: the final state of a settling, from which the next one starts, and the rows that changed since.
 //!
 //! It is a file of blocks (`snapshot/blocks.rs`) with three columns: X and D of each page as `i64`, and the cost of a
-//! visit in a byte. The head is its info.
-//!
-//! It is a cache that no commit names. It is written to a temporary file, synced, and renamed, before its ranking is
-//! published if the next ranking waits for it, otherwise after that. It fits if it is of this store and the row file
-//! begins with the rows that it names; otherwise it is ignored until the next one replaces it. A compaction of the rows
-//! keeps the old row file, and writes the warm start with the end of its rows in the new one.
+//! visit in a byte. It is a cache that no commit names. It fits if it is of this store and the row file begins with the
+//! rows that it names; otherwise it is ignored until the next one replaces it. A compaction of the rows keeps the old row
+//! file, and writes the warm start with the end of its rows in the new one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,13 +13,13 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::checkpoint::StoreWriter;
 use super::rows::{CommittedRows, KeptRows, Retention, RowFile};
-use crate::Result;
 use crate::disk::{Disk, TempFile};
 use crate::engine::{CHUNK_PAGES, Cells, Effort};
 use crate::engine::{SettledPages, SettledPagesMut, SettledTotals};
 use crate::rank::settle::StartState;
 use crate::rows::{Bits, Row, RowVisitor, Stop};
 use crate::snapshot::blocks::{BlockFile, BlockWriter, FileInfo, Magic, version_of};
+use crate::{Error, Result};
 
 pub const WARM: &str = "warm";
 
@@ -267,13 +264,11 @@ impl WarmStart {
             Ok(())
         })?;
         let mut diff = WarmDiff {
-            file: &self.file,
-            old,
+            start: self,
             now: rows,
             records,
             gone: Bits::new(old.kept.rows),
             same: Bits::new(pages),
-            place,
             rows: new,
             links,
         };
@@ -292,13 +287,11 @@ impl StoreWriter {
     pub fn begin_warm_start(&mut self) -> Result<()> {
         let kept = self.manifest.retention.kept();
         let pages = self.manifest.engine.totals.pages;
-        self.ranked = match kept {
-            None => None,
-            Some(kept) => {
-                let rows = RowFile::open(&*self.disk, &self.dir, *kept, pages)?;
-                Some((rows, (kept.number, kept.rows)))
-            }
+        let open = |kept: &CommittedRows| {
+            let rows = RowFile::open(&*self.disk, &self.dir, *kept, pages)?;
+            Ok::<_, Error>((rows, (kept.number, kept.rows)))
         };
+        self.ranked = kept.map(open).transpose()?;
         Ok(())
     }
 
@@ -343,15 +336,12 @@ impl StoreWriter {
 /// Warm start with the difference of its rows from those of a commit: new rows, and those that they superseded. Pages
 /// that were fetched again with the same links are left out.
 pub struct WarmDiff<'r> {
-    file: &'r WarmFile,
-    old: &'r RowFile,
+    start: &'r WarmStart,
     now: &'r KeptRows,
     /// Number of records of the commit.
     records: u64,
     /// Bitmap of the old rows that were superseded since.
     gone: Bits,
-    /// Number of current rows before the new ones.
-    place: u64,
     /// Bitmap of the pages whose links did not change.
     same: Bits,
     /// Number of new rows; number of links in those of old pages and in the rows that they superseded.
@@ -370,10 +360,11 @@ impl WarmDiff<'_> {
             Ok(())
         }))?;
         before.sort_unstable();
-        let (mut same, mut rows, mut links) = (Bits::new(self.old.pages), 0, 0);
+        let (mut same, mut rows, mut links) = (Bits::new(self.start.rows.0.pages), 0, 0);
         Stop::is_whole(self.new_rows(&mut |row| {
             let is_same = before.binary_search(&known_by(&row)).is_ok();
-            if is_same && u64::from(row.page) < self.old.pages && same.set(row.page.into()) {
+            if is_same && u64::from(row.page) < self.start.rows.0.pages && same.set(row.page.into())
+            {
                 rows += 1;
                 links += 2 * row.targets.len() as u64;
             }
@@ -393,11 +384,11 @@ impl WarmDiff<'_> {
 
 impl StartState for WarmDiff<'_> {
     fn totals(&self) -> &SettledTotals {
-        &self.file.info().totals
+        &self.start.file.info().totals
     }
 
     fn own_effort(&self) -> Option<Effort> {
-        let head = self.file.info();
+        let head = self.start.file.info();
         (head.records == self.records).then_some(head.totals.effort)
     }
 
@@ -406,18 +397,19 @@ impl StartState for WarmDiff<'_> {
     }
 
     fn load(&self, pages: SettledPagesMut<'_>) -> Result<()> {
-        self.file.load(pages)
+        self.start.file.load(pages)
     }
 
     fn old_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         let mut visit = |rows: &[Row<'_>]| self.unless_same(rows, visit);
-        self.old.each_marked(&self.gone, &mut visit)
+        self.start.rows.0.each_marked(&self.gone, &mut visit)
     }
 
     fn new_rows(&self, visit: &mut RowVisitor<'_>) -> Result<(), Stop> {
         let is_live = |at, _: &Row<'_>| self.now.counts(at);
         let visit = |rows: &[Row<'_>]| self.unless_same(rows, visit);
-        (self.now).each_from(self.place, is_live, visit)
+        let (_, (_, place)) = self.start.rows;
+        self.now.each_from(place, is_live, visit)
     }
 }
 
