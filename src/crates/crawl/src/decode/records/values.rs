@@ -151,6 +151,11 @@ pub(super) fn list_json(text: &str) -> Option<Cow<'_, str>> {
         return Some(Cow::Borrowed(text));
     }
     let python = || python(text).filter(|python| is_json(python));
+    // Lists of PostgreSQL and NumPy are not read, and are no URLs either. `{{url}}` is what templates leave.
+    let is_unread = is_between('{', '}') && !text.starts_with("{{") || text.starts_with("array(");
+    if is_unread {
+        return Some(Cow::Borrowed(text));
+    }
     match (is_list || is_between('(', ')')).then(python)? {
         Some(python) => Some(Cow::Owned(python)),
         None => is_list.then_some(Cow::Borrowed(text)),
@@ -260,8 +265,11 @@ mod tests {
             ),
             ("[http://b/, /c]", Some("[http://b/, /c]")),
             ("[", None),
-            ("{http://b/,/c}", None),
-            ("array(['/c'], dtype=object)", None),
+            ("{http://b/,/c}", Some("{http://b/,/c}")),
+            (
+                "array(['/c'], dtype=object)",
+                Some("array(['/c'], dtype=object)"),
+            ),
             ("http://b/@@/c", None),
             ("", None),
             ("{{url}}", None),
