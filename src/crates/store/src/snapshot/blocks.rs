@@ -223,6 +223,11 @@ fn check_magic<I: FileInfo>(first: &Magic, last: &[u8], path: &Path) -> Result<(
     if *first == I::MAGIC && last == first {
         return Ok(());
     }
+    // Before they were files of blocks, some kinds began with their version as a number of 8 bytes.
+    let number = u64::from_le_bytes(*first);
+    if (1..u64::from(version_of(&I::MAGIC))).contains(&number) {
+        return Err(other_version::<I>(path, &number.to_string()));
+    }
     if first == last && first[..6] == I::MAGIC[..6] && first[6..].iter().all(u8::is_ascii_digit) {
         let found = String::from_utf8_lossy(&first[6..]);
         return Err(other_version::<I>(path, &found));
