@@ -210,45 +210,6 @@ fn inputs_are_ranked_without_a_store() {
     assert_eq!(done.out, expected);
 }
 
-/// The largest importance of a site is that of its best page; the site with the most pages may have small ones.
-#[test]
-fn sites_are_ranked_by_their_largest_and_by_their_number_of_pages() {
-    let lab = lab();
-    let rows = |line: &str| {
-        let top = lab
-            .run(&format!("top {line} --store s --json"))
-            .exits(0)
-            .json();
-        let rows = top["top"].as_array().unwrap().clone();
-        let of = rows.iter().map(|row| {
-            let score = row["importance"].as_f64().unwrap();
-            (row["url"].as_str().unwrap().to_owned(), score)
-        });
-        (of.collect::<Vec<_>>(), rows, top)
-    };
-    let (pages, ..) = rows("");
-    let (largest, _, top) = rows("--level host --roll-up largest");
-    assert_eq!(largest.len(), 3);
-    assert_eq!(top["roll_up"], "largest");
-    for (host, score) in &largest {
-        let of_host = |url: &str| url.split('/').nth(2) == Some(host);
-        let best = pages.iter().find(|(url, _)| of_host(url)).unwrap();
-        assert_eq!(best.1, *score);
-    }
-    let (count, _, top) = rows("--level domain --roll-up count");
-    assert_eq!(
-        count,
-        [("a.example".into(), 3.0), ("b.example".into(), 1.0)]
-    );
-    assert_eq!(top["bound_l1"], serde_json::Value::Null);
-    lab.run("top --roll-up count --store s")
-        .exits(2)
-        .says(&["give a --level of sites"]);
-    lab.run("top --level host --roll-up mean --store s")
-        .exits(2)
-        .says(&["possible values: sum, largest, count"]);
-}
-
 /// There is one ranking for each measure and level: other parameters replace it. `stat` shows what is certain.
 #[test]
 fn other_parameters_replace_a_ranking() {
