@@ -30,7 +30,7 @@ fn the_command_of_a_record_makes_the_same_snapshot() {
         "--settle 1e-7 --damping 0.9 --self-links keep",
         "--settle none --window variable:4 --limit-url 100 --marks 3",
         "--scope host:h1.example --scope host:h2.example --follow nofollow=3,ugc=0",
-        "--format json --expire 30s --field fetched_at=fetched_at",
+        "--format records --expire 30s --field fetched_at=fetched_at",
         "--repeat 5 --settle none",
     ] {
         let _ = std::fs::remove_dir_all(lab.path("s"));

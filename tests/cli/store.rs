@@ -436,6 +436,10 @@ fn a_golden_store_with_an_index_goes_on() {
     unpack_sample(&lab, "3-index.tar.zst", ingest);
     assert!(lab.path("old/index").exists());
     assert_eq!(fs::read_dir(lab.path("old/base")).unwrap().count(), 1);
+    lab.run("verify --deep --store old")
+        .exits(2)
+        .says(&["a snapshot of version 02", "`cashrank settle`"]);
+    lab.run("settle --until 1e-8 --store old").exits(0);
     goes_on(&lab, ingest);
     assert_eq!(fs::read_dir(lab.path("old/base")).unwrap().count(), 0);
 }
