@@ -109,13 +109,16 @@ impl AnswerCache {
         // If no thread refreshes answers, the caller computes the newest.
         let is_refreshed = self.0.start(&mut kept).is_ok();
         let request = CachedRequest::Question(question.clone());
-        let known = kept.answers.iter_mut().find(|of| of.request == request);
-        if let Some(answer) = known {
+        let known = kept.answers.iter().position(|of| of.request == request);
+        if let Some(at) = known {
+            let answer = &mut kept.answers[at];
             let is_new = answer.version == newest.version() || is_refreshed && answer.is_lively();
-            answer.asked = Instant::now();
             if let (true, Some(Ok(CachedValue::Json(json)))) = (is_new, &answer.value) {
+                answer.asked = Instant::now();
                 return Ok(json.clone());
             }
+            // Meanwhile no request may get the old one.
+            kept.answers.remove(at);
         }
         drop(kept);
         let json = newest.answer(&question)?;
