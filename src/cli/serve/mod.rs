@@ -98,11 +98,15 @@ impl ServiceArgs {
         let Some(path) = &self.token_file else {
             return Ok(None);
         };
-        let mut text = String::new();
-        let file = File::open(path).map(|file| file.take(TOKEN_BYTES));
-        let read = file.and_then(|mut file| file.read_to_string(&mut text));
-        read.map_err(Error::io(path, "read"))?;
-        let token = Token::new(&text);
+        let mut text = Vec::new();
+        let file = File::open(path).map(|file| file.take(TOKEN_BYTES + 1));
+        let read = file.and_then(|mut file| file.read_to_end(&mut text));
+        anyhow::ensure!(
+            read.map_err(Error::io(path, "read"))? as u64 <= TOKEN_BYTES,
+            "{}: holds more than {TOKEN_BYTES} bytes, so it is no token",
+            path.display()
+        );
+        let token = Token::new(&String::from_utf8_lossy(&text));
         let token = token.map_err(|why| anyhow::anyhow!("{}: {why}", path.display()));
         token.map(Some)
     }

@@ -193,7 +193,7 @@ impl ServiceContext {
             .split(|&byte| byte == b',');
         let is_mark = |one: &[u8]| {
             let one = one.trim_ascii();
-            one.strip_prefix(b"W/").unwrap_or(one) == mark.as_bytes()
+            one == b"*" || one.strip_prefix(b"W/").unwrap_or(one) == mark.as_bytes()
         };
         let age = list.made.and_then(|made| made.elapsed().ok());
         let pages = &list.pages[..n.min(list.pages.len())];
