@@ -47,7 +47,7 @@ pub(crate) fn meet(joining: &Joining, is_stopped: &dyn Fn() -> bool) -> Result<P
     let processes = joining.addresses.len();
     if joining.process >= processes || processes > PROCESSES_MAX {
         return Err(Error::Usage(format!(
-            "there is no process {} of {processes}: they count from 0, and there can be {PROCESSES_MAX}",
+            "`index` {}: there are {processes} processes, which count from 0, and there can be {PROCESSES_MAX}",
             joining.process
         )));
     }

@@ -17,8 +17,7 @@ impl FileInfo for Info {
     const NAME: &'static str = "snapshot";
     const MAGIC: Magic = *MAGIC;
     const COLUMNS: Option<usize> = Some(COLUMNS);
-    const REMEDY: &'static str =
-        "rank again: `cashrank settle` or the same `cashrank ingest` replaces the current one";
+    const REMEDY: &'static str = "rank again: `cashrank settle` or the same `cashrank ingest` replaces the current one; an older one can be deleted";
 
     fn fits(&self, rows: u64, _: usize) -> bool {
         self.pages == rows

@@ -439,7 +439,12 @@ impl Rows for KeptRows {
             let is_wanted = |at, row: &Row<'_>| wanted.get(row.page.into()) && self.counts(at);
             return self.each_from(0, is_wanted, visit);
         }
-        self.file.each_marked(&self.file.last_of(wanted)?, visit)
+        let last = self.file.last_of(wanted)?;
+        let mut rows = Bits::new(self.file.kept.rows);
+        for row in last.all().filter(|&row| self.counts(row)) {
+            rows.set(row);
+        }
+        self.file.each_marked(&rows, visit)
     }
 
     fn pages(&self) -> u64 {
