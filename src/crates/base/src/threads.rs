@@ -21,8 +21,8 @@ pub fn processors() -> usize {
 }
 
 /// Maximum number of concurrent threads of an ingest, in addition to the decoders and one per processor: the caller's,
-/// those that read, spool, and pack rows and history, and four for each of two snapshots.
-const BESIDE: usize = 13;
+/// those that read, spool and pack rows, and four for each of two snapshots.
+const BESIDE: usize = 12;
 /// Address space of a thread in bytes: its stack, and the heap that the allocator reserves for it.
 pub const ADDRESS_SPACE: u64 = 66 << 20;
 
