@@ -167,38 +167,49 @@ pub(super) fn list_json(text: &str) -> Option<Cow<'_, str>> {
 fn python(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len() + 16);
     let mut rest = text;
+    // True if a value has just ended, and no comma or colon followed it.
+    let mut after_value = false;
     while let Some(first) = rest.chars().next() {
         let word = rest.find(|char: char| !(char.is_ascii_alphanumeric() || "+-._".contains(char)));
         let (word, after) = rest.split_at(word.unwrap_or(rest.len()));
-        rest = match first {
-            '\'' | '"' => {
-                if out.ends_with('"') {
-                    out.push(',');
-                }
-                string(&rest[1..], first, &mut out)?
+        // The prefix of a string begins no value: its quote does.
+        let is_prefix = matches!(word, "u" | "b") && after.starts_with(['\'', '"']);
+        let begins = matches!(first, '\'' | '"' | '[' | '(' | '{') || !word.is_empty();
+        if begins && !is_prefix {
+            if after_value {
+                out.push(',');
             }
+            after_value = !matches!(first, '[' | '(' | '{');
+        }
+        rest = match first {
+            '\'' | '"' => string(&rest[1..], first, &mut out)?,
             ']' | ')' | '}' => {
                 if out.ends_with(',') {
                     out.pop();
                 }
                 out.push(if first == '}' { '}' } else { ']' });
+                after_value = true;
                 &rest[1..]
             }
             _ if word.is_empty() => {
                 match first {
                     '(' => out.push('['),
-                    '[' | '{' | ',' | ':' => out.push(first),
+                    '[' | '{' => out.push(first),
+                    ',' | ':' => {
+                        out.push(first);
+                        after_value = false;
+                    }
                     first if first.is_whitespace() => {}
                     _ => return None,
                 }
                 &rest[first.len_utf8()..]
             }
+            _ if is_prefix => after,
             _ => {
                 out.push_str(match word {
                     "True" => "true",
                     "False" => "false",
                     "None" | "nan" | "NaN" => "null",
-                    "u" | "b" if after.starts_with(['\'', '"']) => "",
                     number => number,
                 });
                 after
@@ -259,6 +270,15 @@ mod tests {
             ("[1, -2.5]", Some("[1, -2.5]")),
             ("[u'a']", Some(r#"["a"]"#)),
             ("['a' 'b'\n 'c']", Some(r#"["a","b","c"]"#)),
+            ("[b'a' b'b']", Some(r#"["a","b"]"#)),
+            ("['a' None]", Some(r#"["a",null]"#)),
+            ("[3 4]", Some("[3,4]")),
+            ("[ True False]", Some("[true,false]")),
+            ("[[1 2]\n [3 4]]", Some("[[1,2],[3,4]]")),
+            (
+                "[{'url': 'http://b/'} {'url': 'http://c/'}]",
+                Some(r#"[{"url":"http://b/"},{"url":"http://c/"}]"#),
+            ),
             (
                 "[{'url': 'http://b/', 'nofollow': True}, {'url': '/c'}]",
                 Some(r#"[{"url":"http://b/","nofollow":true},{"url":"/c"}]"#),
