@@ -431,19 +431,26 @@ fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
         if words.len() > 1 && !has_tab {
             spaced.get_or_insert(number);
         }
-        let is_score = |at: usize| {
-            let is_known = match (at, words.len()) {
-                (2, 3) => is_number(words[2]),
-                _ => is_decimal(words[0]),
-            };
-            is_decimal(words[at]) && !is_known
+        // Names of adjacency lists may have spaces.
+        let fields = if text.contains(&b'\t') {
+            let fields = text.split(|byte| *byte == b'\t').map(<[u8]>::trim_ascii);
+            fields.filter(|field| !field.is_empty()).collect()
+        } else {
+            words.clone()
         };
-        if (1..words.len()).any(is_score) {
+        let is_score = |at: usize| {
+            let is_known = match (at, fields.len()) {
+                (2, 3) => is_number(fields[2]),
+                _ => is_decimal(fields[0]),
+            };
+            is_decimal(fields[at]) && !is_known
+        };
+        if (1..fields.len()).any(is_score) {
             return Err(format!(
                 "line {number} has a decimal number, which may be a score or a weight rather than a page (weights are whole numbers)"
             ));
         }
-        if let [from, to, weight] = words[..]
+        if let [from, to, weight] = fields[..]
             && has_tab
             && is_number(weight)
         {

@@ -43,6 +43,12 @@ fn guesses() {
         ("a b\tc\n", Some(Format::Adjacency)),
         ("a\tb\nc\n", Some(Format::Adjacency)),
         ("1 2 0.5\n", None),
+        // Regression: fields between tabs were split at spaces, too.
+        ("Windows 3.1\tWindows 95\n", Some(Format::Adjacency)),
+        (
+            "New York\tBoston\t3\nBoston\tSan Jose\t4\n",
+            Some(Format::Edges),
+        ),
         // Links with weights; but a list of numbers may look like that.
         ("a\tb\t3\na\tc\t1\n", Some(Format::Edges)),
         ("0\t1\t3\n0\t2\t1\n", Some(Format::Edges)),
