@@ -166,6 +166,10 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
         [b'{', ..] => is(Format::Records, "it begins with a JSON object"),
         [] => none("it is empty or blank"),
         [b'[', rest @ ..] => match rest.trim_ascii_start() {
+            object if records::is_of_node(object) => is(
+                Format::NodeRecords,
+                "it begins with a JSON array of an object of a `node`",
+            ),
             [] | [b'{' | b']', ..] => is(Format::Records, "it begins with a JSON array"),
             _ => none("it is a JSON array of something other than objects"),
         },

@@ -102,7 +102,10 @@ impl Decoder for JsonRecords {
             let text = array_item(line.text);
             let parsed = match text.trim_ascii() {
                 b"" => Parsed::Other { kind: "blank line" },
-                b"[" | b"]" | b"[]" => Parsed::Other {
+                b"[" | b"]" => Parsed::Other {
+                    kind: "array bracket",
+                },
+                [b'[', inside @ .., b']'] if inside.trim_ascii().is_empty() => Parsed::Other {
                     kind: "array bracket",
                 },
                 _ => match reader.read(text, &mut fetch) {

@@ -90,7 +90,13 @@ fn guesses() {
             "[\n{\"url\":\"u\"},\n{\"url\":\"v\"}\n]",
             Some(Format::Records),
         ),
+        (
+            "[\n{\"node\":\"a\"},\n{\"node\":\"b\"}\n]",
+            Some(Format::NodeRecords),
+        ),
+        ("[{\"node\":\"a\"}]", None),
         ("[]", Some(Format::Records)),
+        ("[ ]", Some(Format::Records)),
         ("[1,2]", None),
         ("[[{", None),
         ("{\n  \"url\": \"u\"\n}\n", None),
