@@ -248,6 +248,45 @@ fn status_and_redirect() {
 }
 
 #[test]
+fn requested_urls_that_are_no_list_are_malformed() {
+    let requested = |text: &str| {
+        let line = format!(r#"{{"url":"http://c/","requested_url":"{text}"}}"#);
+        let mut found = Vec::new();
+        JsonRecords::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
+            found.push(match parsed {
+                Parsed::Bad { reason, .. } => Err(reason),
+                _ => Ok(()),
+            });
+            true
+        });
+        found
+    };
+    for text in ["['http://a/', 'http://b/']", "http://a/@@http://b/"] {
+        assert_eq!(requested(text), [Ok(()); 3], "{text}");
+    }
+    assert_eq!(requested("nan"), [Ok(())]);
+    for text in ["[http://a/, http://b/]", "{http://a/,http://b/}"] {
+        assert_eq!(requested(text), [Err(Reason::Malformed)], "{text}");
+    }
+}
+
+#[test]
+fn brackets_of_an_array_are_no_records() {
+    for line in ["[\n", "]\n", "[]\n", "[ ]\n", " [\t] ,\n"] {
+        JsonRecords::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
+            let is_bracket = matches!(
+                parsed,
+                Parsed::Other {
+                    kind: "array bracket"
+                }
+            );
+            assert!(is_bracket, "{line:?}: {parsed:?}");
+            true
+        });
+    }
+}
+
+#[test]
 fn an_unpaired_surrogate_becomes_a_replacement_character() {
     let read = one(r#"{"url":"http://a/\ud83d","links":["\ud83d\ude00","b"]}"#).unwrap();
     assert_eq!(&*read.url, "http://a/\u{FFFD}".as_bytes());

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use serde::de::IgnoredAny;
+use serde::de::{Error, IgnoredAny};
 use serde_json::Result as JsonResult;
 
 use super::link::each;
@@ -70,10 +70,13 @@ pub(super) fn urls<'a>(value: Value<'a>) -> JsonResult<Option<Vec<Text<'a>>>> {
     };
     let urls = match value {
         Value::Null => return Ok(None),
-        list @ (Value::Text(_) | Value::List(_)) => each(list, owned).transpose()?,
+        list @ (Value::Text(_) | Value::List(_)) => {
+            let no_list = || Error::custom("requested URLs are no list");
+            each(list, owned).ok_or_else(no_list)??
+        }
         other => return Err(other.wrong_type("a URL that was asked for, or a list of them")),
     };
-    let urls = urls.into_iter().flatten().flatten();
+    let urls = urls.into_iter().flatten();
     Ok(Some(urls.filter(|url| !url.is_empty()).collect()))
 }
 
