@@ -403,7 +403,7 @@ impl Source {
         }
     }
 
-    /// Passes over the rest of a line if it holds only blanks, a comma and the line's end.
+    /// Passes over the rest of a line if it holds only blanks, commas and the line's end.
     pub fn pass_line_end(&mut self) -> Result<()> {
         if matches!(self.cutter.passed, None | Some(b'\n')) {
             return Ok(());

@@ -144,7 +144,7 @@ pub(super) fn is_missing(text: &str) -> bool {
     )
 }
 
-/// Converts the text of a list to JSON, which is invalid if the text is neither; `None` if the text is not a list.
+/// Converts the text of a list to JSON, which is invalid if the list cannot be read; `None` if the text is not a list.
 pub(super) fn list_json(text: &str) -> Option<Cow<'_, str>> {
     let text = text.trim();
     let is_between = |open, close| text.starts_with(open) && text[1..].ends_with(close);
@@ -154,7 +154,7 @@ pub(super) fn list_json(text: &str) -> Option<Cow<'_, str>> {
         return Some(Cow::Borrowed(text));
     }
     let python = || python(text).filter(|python| is_json(python));
-    // Lists of PostgreSQL and NumPy are not read, and are no URLs either. `{{url}}` is what templates leave.
+    // Texts in braces and in `array(...)` are not read, and are no URLs either. `{{url}}` is what templates leave.
     let is_unread = is_between('{', '}') && !text.starts_with("{{") || text.starts_with("array(");
     if is_unread {
         return Some(Cow::Borrowed(text));

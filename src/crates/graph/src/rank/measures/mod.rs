@@ -32,7 +32,7 @@ pub struct MeasureOptions {
     /// Total teleport share of the trusted nodes of spam mass.
     pub gamma: f64,
     /// Number of registers of a counter, a power of 2; `None`: small graphs are computed exactly, others with
-    /// [`REGISTERS`].
+    /// 256.
     pub registers: Option<u32>,
     pub threads: usize,
     /// Maximum memory in bytes; `None` for no limit.
