@@ -10,7 +10,7 @@ use crate::shards::verify_remote;
 use crate::snapshot::{
     ComputedRanking, Info, Latest, PINNED, RANKING, Snapshot, SnapshotColumns, computed,
 };
-use crate::store::rows::{ROWS, number_of};
+use crate::store::rows::{ROWS, is_missing, number_of};
 use crate::store::warm;
 use crate::store::{Disk, SNAPSHOTS, View, identity_of, is_own, open_view_to, verify_spool};
 use crate::{Error, Result};
@@ -58,7 +58,7 @@ pub fn check(
         Ok(_) => checked.check_checkpoint(disk, dir, depth, memory)?,
     };
     checked.check_snapshots(disk, dir, depth, view.as_ref());
-    checked.list(disk, dir);
+    checked.list(disk, dir, view.as_ref());
     Ok(checked)
 }
 
@@ -239,7 +239,7 @@ impl CheckReport {
         }
     }
 
-    fn list(&mut self, disk: &dyn Disk, dir: &Path) {
+    fn list(&mut self, disk: &dyn Disk, dir: &Path, view: Option<&View>) {
         let number = |name: &str| name.parse::<u64>().is_ok();
         let ends = [RANKING, ".tmp", ".unfinished", PINNED];
         let published = |name: &str| {
@@ -249,7 +249,11 @@ impl CheckReport {
         self.list_one(disk, dir, is_own);
         self.list_one(disk, &dir.join("marks"), number);
         let own = |name: &str| number_of(name).is_some() || name.ends_with(".tmp");
-        self.list_one(disk, &dir.join(ROWS), own);
+        let rows = dir.join(ROWS);
+        let keeps_none = view.is_some_and(|view| view.manifest.retention.kept().is_none());
+        if !(keeps_none && is_missing(disk, &rows)) {
+            self.list_one(disk, &rows, own);
+        }
         self.list_one(disk, &dir.join(SNAPSHOTS), published);
     }
 

@@ -20,7 +20,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-use super::folder::{remove_except, remove_file};
+use super::folder::{make_dir, remove_except, remove_file};
 use super::manifest::Manifest;
 use crate::disk::Disk;
 use crate::{Error, Result};
@@ -101,10 +101,22 @@ pub(super) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
     Ok(())
 }
 
+/// Returns true if the folder with the rows of a store does not exist, which is no damage if none are kept.
+pub fn is_missing(disk: &dyn Disk, folder: &Path) -> bool {
+    let listed = disk.list(folder);
+    listed.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+}
+
 pub(super) fn remove_others(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<()> {
     let current = manifest.retention.kept().map(|kept| kept.number);
+    let folder = dir.join(ROWS);
+    // Some tools that copy a store leave out empty folders.
+    if current.is_none() && manifest.retired_rows.is_empty() && is_missing(disk, &folder) {
+        make_dir(disk, &folder)?;
+        return disk.sync_dir(dir).map_err(Error::io(dir, "sync"));
+    }
     // Files of other names are not the store's.
-    remove_except(disk, &dir.join(ROWS), |name| {
+    remove_except(disk, &folder, |name| {
         number_of(name.strip_suffix(".tmp").unwrap_or(name)).is_none_or(|number| {
             let is_named = current == Some(number) || manifest.retired_rows.contains(&number);
             is_named && !name.ends_with(".tmp")
