@@ -273,6 +273,10 @@ impl IngestRun<'_> {
             self.writer.engine.begin_pass()?;
         }
         while self.progress.input < self.inputs.len() as u64 {
+            if self.is_repeating() && !self.is_over_rows() && self.was_empty() {
+                self.progress.go_to(self.progress.input + 1);
+                continue;
+            }
             let goes_on = if self.is_over_rows() {
                 self.sweep_rows()?
             } else {
@@ -499,6 +503,12 @@ impl IngestRun<'_> {
     /// Returns the current input, if it was begun.
     pub fn current(&self) -> Option<&Input> {
         self.progress.inputs.get(self.progress.input as usize)
+    }
+
+    /// Returns true if the current input was read and is empty. Later passes do not open it: it may have another name.
+    fn was_empty(&self) -> bool {
+        let end = self.current().and_then(|input| input.end);
+        end.is_some_and(|end| end.offset == 0)
     }
 
     fn current_mut(&mut self) -> Option<&mut Input> {
