@@ -529,7 +529,7 @@ impl IngestRun<'_> {
         }
         let before = last.and_then(|last| self.progress.inputs.get(last as usize));
         let (end, format) = before
-            .and_then(|before| Some((before.end?, before.format.parse())))
+            .and_then(|before| Some((before.end?, self.format_read(before))))
             .ok_or_else(|| Error::Conflict("-: no stream was read before".into()))?;
         self.progress.place = end;
         format

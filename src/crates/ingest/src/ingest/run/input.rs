@@ -142,7 +142,7 @@ impl IngestRun<'_> {
             let found = report_format(source, self.job.format, before, self.observer)?;
             return Ok(found.or(self.job.format).unwrap_or(Format::Records));
         };
-        let format: Format = begun.format.parse()?;
+        let format = self.format_read(begun)?;
         let read = self.progress.place.offset;
         match self.job.format {
             None if is_stream => format_again(source, format, read),
@@ -160,6 +160,21 @@ impl IngestRun<'_> {
         }
     }
 
+    /// Returns the format that an input was read as; [`Error::Conflict`] if this version has no such format.
+    pub fn format_read(&self, input: &Input) -> Result<Format> {
+        let advice = match &*input.name {
+            "-" => "send a new stream with `new_stream`",
+            _ if self.is_repeating() => "use another store",
+            _ => "leave out its rest with `leave_unfinished`, without naming it",
+        };
+        input.format.parse().map_err(|_| {
+            Error::Conflict(format!(
+                "{}: was read as {} by an earlier version, which this one cannot continue: {advice}",
+                input.name, input.format
+            ))
+        })
+    }
+
     /// Returns the kind of names in the store, if any: the same for all inputs whose formats were not requested. In a
     /// store that was written record by record the first page tells.
     fn names_before(&self) -> Result<Option<Names>> {
@@ -167,8 +182,11 @@ impl IngestRun<'_> {
         let mut inputs = self.progress.inputs.iter().filter(holds_some).peekable();
         if inputs.peek().is_some() || self.writer.pages() == 0 {
             // A crawl archive, which older versions read, held names of either kind.
-            let format = inputs.find_map(|input| input.format.parse::<Format>().ok());
-            return Ok(format.map(|format| format.decoder().names()));
+            return Ok(inputs.find_map(|input| match &*input.format {
+                // Of version 0.2.
+                "json" => Some(Names::Url),
+                format => Some(format.parse::<Format>().ok()?.decoder().names()),
+            }));
         }
         let view = self.writer.view()?;
         let first = view.names.names().next().transpose()?;
