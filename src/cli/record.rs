@@ -91,9 +91,6 @@ fn passes(progress: &InputProgress) -> (u32, bool) {
     }
 }
 
-/// First version of a snapshot that records whether it was settled from the ranking before it.
-const SAYS_RESUMED: u32 = 3;
-
 fn caveats(info: &Info, progress: &InputProgress) -> Vec<String> {
     let mut all = Vec::new();
     let mut inputs = progress.inputs.iter();
@@ -118,17 +115,19 @@ fn caveats(info: &Info, progress: &InputProgress) -> Vec<String> {
              ranking agrees with this one within the bounds of both, not to the byte"
         ));
     }
-    let how = match info.window.settled {
-        Some(effort) if effort.resumed => Some("was"),
-        // Older snapshots do not record whether they were.
-        Some(_) if info.version < SAYS_RESUMED => Some("may have been"),
-        _ => None,
-    };
-    if let Some(how) = how {
-        all.push(format!(
-            "it {how} settled from the ranking before it: the command settles once, and its ranking agrees with this one \
+    if info.window.settled.is_some_and(|effort| effort.resumed) {
+        all.push(
+            "it was settled from the ranking before it: the command settles once, and its ranking agrees with this one \
              within the bounds of both, not to the byte"
-        ));
+                .into(),
+        );
+    }
+    if progress.complete {
+        all.push(
+            "an earlier version visited pages without a record in this store: the command does not, and its ranking may \
+             differ"
+                .into(),
+        );
     }
     all
 }

@@ -216,9 +216,7 @@ impl Retention {
     pub fn why_not(&self) -> String {
         match self {
             Retention::Kept(_) => "they are kept".into(),
-            Retention::NotKept => {
-                "it was begun with `keep_links` none, or by an older cashrank".into()
-            }
+            Retention::NotKept => "it was begun with `keep_links` none".into(),
             Retention::GivenUp(reason) => format!("they were dropped: {reason}"),
         }
     }
