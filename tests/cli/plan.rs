@@ -53,7 +53,7 @@ fn other_inputs_are_refused() {
     // If inputs are read several times, all must be named.
     lab.run("ingest a --repeat 2 --store s").exits(2).says(&[
         "2 inputs",
-        "name those read before first",
+        "name those read before too",
         "a b",
     ]);
     lab.file("a", records[..71].concat());
@@ -184,4 +184,50 @@ fn resume_reads_a_torn_record_again() {
     lab.feed("ingest - --store whole", whole.as_bytes())
         .exits(0);
     assert!(lab.snapshot("s") == lab.snapshot("whole"));
+}
+
+/// Regression: `-` was taken for any stream read before, so a new one next to a new file was never read.
+#[test]
+fn a_stream_that_ended_hides_no_other_one() {
+    let lab = Lab::new();
+    let records = two_files(&lab);
+    lab.feed("ingest - --store s", &records[..20].concat())
+        .exits(0);
+    lab.feed("ingest a - --store s", &records[20..40].concat())
+        .exits(2)
+        .says(&["pipe a new stream by itself"]);
+    assert_eq!(lab.stat("s")["records"], 20);
+    lab.run("ingest b --repeat 2 --store s")
+        .exits(2)
+        .says(&["use another store"]);
+    lab.run("ingest a --store s").exits(0);
+}
+
+/// Regression: later passes opened empty inputs by their old names.
+#[test]
+fn an_empty_input_is_not_opened_again() {
+    let lab = Lab::new();
+    two_files(&lab);
+    lab.file("empty", "");
+    lab.run("ingest empty a --store s --keep-links none")
+        .exits(0);
+    fs::rename(lab.path("empty"), lab.path("other")).unwrap();
+    lab.run("ingest other a --repeat 2 --store s --keep-links none")
+        .exits(0);
+    lab.run("ingest empty2 --repeat 2 --store s").exits(7);
+    lab.run("ingest b --repeat 2 --store s")
+        .exits(2)
+        .says(&["use another store: after several passes"]);
+}
+
+/// Regression: tools that copy without empty folders made a store without rows a damaged one.
+#[test]
+fn a_store_without_rows_needs_no_folder_of_rows() {
+    let lab = Lab::new();
+    two_files(&lab);
+    lab.run("ingest a --store s --keep-links none").exits(0);
+    fs::remove_dir(lab.path("s/rows")).unwrap();
+    lab.run("verify --deep --store s").exits(0);
+    lab.run("ingest b --store s").exits(0);
+    assert!(lab.path("s/rows").is_dir());
 }

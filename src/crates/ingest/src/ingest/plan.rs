@@ -14,7 +14,7 @@
 //! shorter or longer than all of them is new without reading.
 
 use super::{IngestEvent, IngestJob, Observer, Stream};
-use crate::model::InputPosition;
+use crate::model::{InputPosition, counted};
 use crate::pipeline::checked_format_of;
 use crate::source::{Compression, InputName, is_graph};
 use crate::store::rows::KeepRows;
@@ -56,6 +56,9 @@ pub(super) fn plan(
         });
     }
     if progress.complete {
+        if let Some(plan) = nothing_to_do(job, &progress, observer)? {
+            return Ok(plan);
+        }
         return refused(
             "an earlier version visited pages without a record in this store, and nothing can be added: use another store",
         );
@@ -64,6 +67,22 @@ pub(super) fn plan(
         return stream(job, progress, spool);
     }
     files(job, progress, observer)
+}
+
+/// Returns a finished plan if the store has read all inputs of the job, as often as it says.
+fn nothing_to_do(
+    job: &IngestJob,
+    progress: &InputProgress,
+    observer: &mut dyn Observer,
+) -> Result<Option<Plan>> {
+    if !progress.finished || job.inputs == [InputName::Stdin] {
+        return Ok(None);
+    }
+    match files(job, progress.clone(), observer) {
+        Ok(plan) => Ok(Some(plan).filter(|plan| plan.progress.finished)),
+        Err(Error::Conflict(_) | Error::InputChanged(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Checks what can be checked without opening the store, so that none is created for a bad job.
@@ -196,9 +215,14 @@ fn files(
     let mut inputs: Vec<InputName> = progress.inputs.iter().map(named).collect();
     let mut is_named = vec![false; begun];
     let mut new = Vec::new();
+    let mut is_stream_over = false;
     for input in &job.inputs {
         let at = if *input == InputName::Stdin {
-            inputs.iter().position(|read| read == input)
+            let at = inputs.iter().position(|read| read == input);
+            // What was not begun of an unfinished command comes after its stream.
+            is_stream_over |= at.is_some_and(|at| progress.inputs[at].end.is_some())
+                && (progress.finished || !new.is_empty());
+            at
         } else {
             let prior = compare(job, input, &unmatched, observer)?;
             let at = prior_input(job, input, &prior, (&progress, &unmatched))?;
@@ -221,12 +245,32 @@ fn files(
         is_named[at] = true;
         inputs[at] = input.clone();
     }
+    if progress.repeat > 1 && progress.pass > 1 && !new.is_empty() {
+        return refused("use another store: after several passes (`repeat`) nothing can be added");
+    }
+    if is_stream_over && !new.is_empty() {
+        return refused(
+            "-: a stream was read to its end before, and whether this is the same one is not known if other inputs are \
+             new: name those without it, and pipe a new stream by itself: `... | cashrank ingest -`",
+        );
+    }
     let is_empty = |input: &Input| input.end.is_some_and(|end| end.offset == 0);
-    let mut read = progress.inputs.iter().zip(&is_named);
-    if is_fixed && !read.all(|(input, is_named)| *is_named || is_empty(input)) {
+    let read = progress.inputs.iter().zip(&is_named);
+    let mut missing = read.filter(|(input, is_named)| !**is_named && !is_empty(input));
+    if is_fixed && let Some((first, _)) = missing.next() {
+        let mut missing = missing.map(|(input, _)| input).chain([first]);
+        if job.repeat > 1 && missing.any(|input| input.name == "-") {
+            return refused(
+                "use another store: this one has read standard input, which `repeat` cannot read again",
+            );
+        }
+        let pipe = match progress.repeat {
+            1 => ", or pipe new ones: `... | cashrank ingest -`",
+            _ => "",
+        };
         return refused(format!(
-            "this store has read {begun} inputs, and the command names {}: name those read before first ({}), or pipe \
-             new ones: `... | cashrank ingest -`",
+            "this store has read {}, and the command names {}: name those read before too ({}){pipe}",
+            counted(begun as u64, "input", "inputs"),
             job.inputs.len(),
             names(&progress)
         ));
@@ -236,11 +280,6 @@ fn files(
     }
     let is_done = progress.finished;
     if !new.is_empty() {
-        if progress.repeat > 1 && progress.pass > 1 {
-            return refused(
-                "after several passes (`repeat`) no inputs can be added; use another store",
-            );
-        }
         if is_done {
             progress.pass = 1;
             progress.go_to(begun as u64);
