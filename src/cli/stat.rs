@@ -91,7 +91,6 @@ fn ranking(store: &Path, name: ComputedName) -> cashrank::Result<Option<RankingS
     let name = RankingName {
         level: name.level,
         measure: Some(name.measure),
-        ..RankingName::default()
     };
     let ranking = LevelRanking::open(&RealDisk, Snapshot::latest(&RealDisk, store)?, &name, None)?;
     let certain_top = ranking.certain_top()?;

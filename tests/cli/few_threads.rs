@@ -114,7 +114,7 @@ fn an_ingest_that_is_refused_threads_ends_or_comes_to_the_same_bytes() {
     let line =
         |name: &str| format!("ingest a.jsonl --store {name} --threads 4 --snapshot-every 500");
     lab.run(&line("free")).exits(0);
-    let enough = std::thread::available_parallelism().unwrap().get() + 13 + 4;
+    let enough = std::thread::available_parallelism().unwrap().get() + 12 + 4;
     for threads in [3, 7, 9, enough] {
         let Some(done) = with_threads(&lab, threads, &line("s")) else {
             return;

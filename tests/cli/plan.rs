@@ -191,9 +191,9 @@ fn resume_reads_a_torn_record_again() {
 fn a_stream_that_ended_hides_no_other_one() {
     let lab = Lab::new();
     let records = two_files(&lab);
-    lab.feed("ingest - --store s", &records[..20].concat())
+    lab.feed("ingest - --store s", records[..20].concat().as_bytes())
         .exits(0);
-    lab.feed("ingest a - --store s", &records[20..40].concat())
+    lab.feed("ingest a - --store s", records[20..40].concat().as_bytes())
         .exits(2)
         .says(&["pipe a new stream by itself"]);
     assert_eq!(lab.stat("s")["records"], 20);

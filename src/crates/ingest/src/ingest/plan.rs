@@ -279,11 +279,9 @@ fn files(
         end_unfinished(job, &mut progress)?;
     }
     let is_done = progress.finished;
-    if !new.is_empty() {
-        if is_done {
-            progress.pass = 1;
-            progress.go_to(begun as u64);
-        }
+    if is_done && !new.is_empty() {
+        progress.pass = 1;
+        progress.go_to(begun as u64);
     }
     let pass = progress.pass;
     progress.repeat = match is_done {

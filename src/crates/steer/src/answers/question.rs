@@ -304,7 +304,6 @@ mod tests {
         let by = RankingName {
             level: crate::sites::Level::Domain,
             measure: Some("harmonic".into()),
-            ..RankingName::default()
         };
         assert_eq!(
             asked(

@@ -5,6 +5,7 @@
 //! merge everything is read again, with the same result.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use super::SnapshotColumn;
 use super::column::Planes;
@@ -190,8 +191,8 @@ impl KnownBlock {
         let mut changed: Vec<_> = columns.filter(|(packed, _)| packed.is_none()).collect();
         for (_, planes) in changed.iter().filter(|(_, planes)| planes.is_default()) {
             let of = (planes.usual, planes.len());
-            if !defaults.contains_key(&of) {
-                defaults.insert(of, planes.pack()?);
+            if let Entry::Vacant(new) = defaults.entry(of) {
+                new.insert(planes.pack()?);
             }
         }
         par_map(&mut changed, |_, (packed, planes)| {

@@ -24,7 +24,7 @@ const AHEAD: usize = 64;
 
 /// Returns an error if the passes of a plan cannot be continued as they were begun.
 pub(super) fn check_passes(progress: &InputProgress, writer: &Writer) -> Result<()> {
-    if progress.finished || progress.pass == 1 || !writer.storage().rows_given_up.is_some() {
+    if progress.finished || progress.pass == 1 || writer.storage().rows_given_up.is_none() {
         return Ok(());
     }
     Err(Error::Conflict(format!(

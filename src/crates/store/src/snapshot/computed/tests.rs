@@ -64,7 +64,6 @@ impl Crawl {
         let name = RankingName {
             level,
             measure: measure.map(str::to_owned),
-            ..RankingName::default()
         };
         LevelRanking::open(&RealDisk, snapshot, &name, None)
     }
