@@ -378,7 +378,8 @@ impl Store {
         let computed = writer.take(py)?.released(py, move |path, _, stop| {
             let view = open_view_to_publish(&RealDisk, path)?;
             let mut computing = computing;
-            computing.options.damping = damping.unwrap_or(view.identity.settings.config.damping_asked());
+            computing.options.damping =
+                damping.unwrap_or(view.identity.settings.config.damping_asked());
             let watcher = Watcher::new(Arc::clone(&stop.0));
             publish_computed(&RealDisk, &view, &computing, &watcher)
         })?;
