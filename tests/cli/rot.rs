@@ -173,6 +173,37 @@ fn a_lost_name_of_the_current_snapshot_is_damage() {
     lab.run("verify --deep --store s").exits(0);
 }
 
+/// Between the renames of a snapshot and of `latest.json`, which says how many names there are, the new one has more pages:
+/// what needs no names is answered, and what lacks some is an error, not a shorter answer.
+#[test]
+fn a_snapshot_that_is_not_published_lacks_names() {
+    let lab = Lab::new();
+    let records = crawl(61, 90);
+    lab.file("a", records[..30].concat());
+    lab.file("b", records[30..].concat());
+    lab.run("ingest a --store s").exits(0);
+    let latest = fs::read(lab.path("s/snapshots/latest.json")).unwrap();
+    let known = lab.run("export --to jsonl --store s").exits(0).out;
+    lab.run("ingest b --store s").exits(0);
+    let newer = lab.stat("s")["pages"].as_u64().unwrap();
+    assert!((known.lines().count() as u64) < newer);
+    fs::write(lab.path("s/snapshots/latest.json"), latest).unwrap();
+    let page: serde_json::Value = serde_json::from_str(known.lines().next().unwrap()).unwrap();
+    let page = page["url"].as_str().unwrap();
+    let history = lab.run(&format!("history {page} --store s --json"));
+    let history = history.exits(0).json();
+    assert_eq!(history["history"][1]["snapshot"], 90, "{history}");
+    for line in ["--to tsv", "--to parquet -o out", "--to jsonl --sort url"] {
+        lab.run(&format!("export {line} --snapshot 90 --store s"))
+            .exits(5)
+            .says(&[" for its "]);
+    }
+    // The same ingest publishes it.
+    lab.run("ingest a b --store s").exits(0);
+    let lines = lab.run("export --to jsonl --store s").exits(0).out;
+    assert_eq!(lines.lines().count() as u64, newer);
+}
+
 /// Regression: without `latest.json`, or the folder that every store has, readers took a store for one that has
 /// published nothing, and `next` listed its seeds again.
 #[test]

@@ -95,6 +95,15 @@ impl SnapshotColumns {
         })
     }
 
+    /// Iterates over the pages of a block, like [`SnapshotColumns::pages_with`].
+    pub(super) fn block_with(
+        &self,
+        block: u64,
+        wanted: &[SnapshotColumn],
+    ) -> Result<impl Iterator<Item = SnapshotPage> + use<>> {
+        Ok((0..self.rows_of(block)).map(self.pages_with(block, wanted)?))
+    }
+
     /// Iterates over all pages, in number order.
     pub fn pages(&self) -> impl Iterator<Item = Result<SnapshotPage>> + '_ {
         self.all_with(&SnapshotColumn::ALL)
@@ -106,10 +115,7 @@ impl SnapshotColumns {
         wanted: &'a [SnapshotColumn],
     ) -> impl Iterator<Item = Result<SnapshotPage>> + 'a {
         let blocks = 0..self.blocks();
-        flat(blocks.map(move |block| {
-            let page = self.pages_with(block, wanted)?;
-            Ok((0..self.rows_of(block)).map(page))
-        }))
+        flat(blocks.map(move |block| self.block_with(block, wanted)))
     }
 
     /// Checks every column, and that the importances sum to 1, or to at most 1 in a shard that was ranked with others.

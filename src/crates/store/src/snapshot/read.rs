@@ -275,7 +275,7 @@ impl Snapshot {
     }
 
     pub fn names(&self) -> impl Iterator<Item = Result<String>> + '_ {
-        self.names.names().take(self.len() as usize)
+        self.pages_from(0, "names", self.names.names())
     }
 
     /// Iterates over the fingerprints from page `from` on.
@@ -284,21 +284,21 @@ impl Snapshot {
         from: u64,
     ) -> Result<impl Iterator<Item = Result<Fingerprint>> + '_> {
         let prints = self.names.fingerprints(from)?;
-        Ok(prints.take(self.len().saturating_sub(from) as usize))
+        Ok(self.pages_from(from, "fingerprints", prints))
     }
 
     /// Calls `visit` with the names of these pages, in number order; the snapshot must have them.
     #[doc(hidden)]
     pub fn each_name(&self, pages: Range<u64>, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
-        // A snapshot that is not published yet may have more pages than `latest.json` has names for.
         let wanted = pages.end.saturating_sub(pages.start);
         let found = self.names.each(pages, visit)?;
-        if found < wanted {
-            return Err(self.columns.damaged(format!(
+        if found == wanted {
+            Ok(())
+        } else {
+            Err(self.columns.damaged(format!(
                 "the store has {found} names for {wanted} of its pages"
-            )));
+            )))
         }
-        Ok(())
     }
 
     /// Calls `visit` with all names, in number order, up to its first error.
@@ -319,10 +319,7 @@ impl Snapshot {
             SnapshotColumn::Failed,
             SnapshotColumn::LastFailed,
         ];
-        let read = |block| {
-            let page = self.columns.pages_with(block, &wanted)?;
-            Ok((0..self.columns.rows_of(block)).map(page))
-        };
+        let read = |block| self.columns.block_with(block, &wanted);
         for page in flat(self.columns.in_twos(read)) {
             let page = page?;
             visit(page.page.0 as u32, &page.fetches);
@@ -374,6 +371,31 @@ impl Snapshot {
         let mut positions = Positions::new(bound);
         self.importances(&mut |_, importance| positions.add(importance))?;
         Ok(Some(positions.certain()))
+    }
+
+    /// Returns the first items of `from`, one for each page from page `found` on; an error if there are fewer.
+    fn pages_from<T>(
+        &self,
+        mut found: u64,
+        what: &'static str,
+        from: impl Iterator<Item = Result<T>>,
+    ) -> impl Iterator<Item = Result<T>> {
+        let pages = self.info().pages;
+        let mut from = from.take(pages.saturating_sub(found) as usize);
+        std::iter::from_fn(move || match from.next() {
+            Some(item) => {
+                found += 1;
+                Some(item)
+            }
+            None if found < pages => {
+                let error = self.columns.damaged(format!(
+                    "the store has {found} {what} for its {pages} pages"
+                ));
+                found = pages;
+                Some(Err(error))
+            }
+            None => None,
+        })
     }
 
     /// Returns the `n` pages of best rank with their names, best first; in a shard, its own pages.

@@ -19,11 +19,12 @@ use crate::{Result, url};
 pub const WITHIN: u64 = 2_000_000;
 /// Number of hosts whose failures are counted individually; those of further hosts are counted together.
 const HOSTS: usize = 1_000_000;
+/// Columns that a search reads; the list of failures reads all except for the last one.
 const COLUMNS: [SnapshotColumn; 4] = [
     SnapshotColumn::Rank,
-    SnapshotColumn::Visits,
     SnapshotColumn::Failed,
     SnapshotColumn::Gone,
+    SnapshotColumn::Visits,
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +119,7 @@ impl Snapshot {
         })
     }
 
-    /// Returns the places of those of these pages of a block that are searched for. Reads no names if all are.
+    /// Returns the places in their block of the pages that are searched for. Reads no names if all are.
     fn matching(&self, pages: Range<u64>, options: &SearchOptions) -> Result<Vec<usize>> {
         let (scope, is_shard) = (&options.scope, self.info().settings.input.shard.is_some());
         if options.text.is_none() && scope.is_all() && !is_shard {
@@ -160,8 +161,7 @@ impl Snapshot {
         let mut by_host: HashMap<String, [u64; 2]> = HashMap::new();
         let mut elsewhere = 0;
         let read = |block| {
-            let page = self.columns.pages_with(block, &COLUMNS)?;
-            let pages = (0..self.columns.rows_of(block)).map(page);
+            let pages = self.columns.block_with(block, &COLUMNS[..3])?;
             let meant = pages.filter(|page| page.fetches.failed > 0 || page.fetches.gone);
             Ok(meant.collect::<Vec<_>>())
         };

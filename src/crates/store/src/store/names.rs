@@ -260,9 +260,8 @@ impl NameReader {
     }
 
     /// Checks that the last block of names has the fingerprints expected under the store's key, and that both logs end
-    /// with the same page, so they are of one store and commit. Returns the number of pages. Takes a millisecond; done
-    /// whenever a store is opened.
-    pub fn check_end(&self, key: &HashKey) -> Result<u64> {
+    /// with the same page, so they are of one store and commit. Takes a millisecond; done whenever a store is opened.
+    pub fn check_end(&self, key: &HashKey) -> Result<()> {
         let expected = key.fingerprints();
         let ends = [self.urls.last()?, self.fingerprints.last()?];
         let pages = |block: &Option<LogBlock>| block.as_ref().map_or(0, |block| block.pages().end);
@@ -272,7 +271,7 @@ impl NameReader {
             return Err(self.fingerprints.damaged(what));
         }
         let [Some(block), Some(mut held)] = ends else {
-            return Ok(0);
+            return Ok(());
         };
         for (page, name) in block.pages().zip(self.unpack(&block)?) {
             if !held.pages().contains(&page) {
@@ -284,7 +283,7 @@ impl NameReader {
                 return Err(self.misfit(page));
             }
         }
-        Ok(urls)
+        Ok(())
     }
 
     /// Checks that all pages have a name and, under `key`, its fingerprint. `visit` gets each name. Returns their

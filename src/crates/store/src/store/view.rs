@@ -321,7 +321,7 @@ impl View {
         }
         note(self.inspect_rows(depth, &mut report));
         note(self.inspect_fingerprints(depth, &mut report));
-        note(self.names.check_end(&self.identity.key).map(drop));
+        note(self.names.check_end(&self.identity.key));
         if depth == Depth::Deep {
             note(self.inspect_names(&mut report));
             note(self.names.verify_indexes());
