@@ -78,6 +78,9 @@ const ENOUGH: f64 = 0.2;
 /// Maximum difference from 1 of the sum of a ranking that is used.
 const PART: f64 = 1e-3;
 const SWEEPS: u32 = 100;
+/// Distance in rows at which memory of a row's targets is prefetched, and the number of targets.
+const NEXT: usize = 2;
+const TOUCHED: usize = 64;
 
 #[derive(Default)]
 struct Forecast {
@@ -255,6 +258,11 @@ impl Forecast {
                         prefetch_index(&*received, later.page as usize);
                         prefetch_index(&*handed, later.page as usize);
                     }
+                    if let Some(next) = rows.get(nth + NEXT) {
+                        for &target in next.targets.iter().take(TOUCHED) {
+                            prefetch_index(&*received, target as usize);
+                        }
+                    }
                     if !crawl.is_read(row.page) {
                         continue;
                     }
@@ -304,7 +312,10 @@ fn hand_on(row: Row<'_>, units: f64, damping: f64, handed: &mut f32, received: &
     let change = f64::from(*handed) - before;
     if row.weights.is_empty() {
         let each = (damping * change / row.targets.len() as f64) as f32;
-        for &target in row.targets {
+        for (at, &target) in row.targets.iter().enumerate() {
+            if let Some(&later) = row.targets.get(at + TOUCHED) {
+                prefetch_index(&*received, later as usize);
+            }
             received[target as usize] += each;
         }
     } else {

@@ -39,7 +39,7 @@ pub(super) const NO_FINDER: u32 = u32::MAX;
 const SPARE: usize = 8;
 /// Divisor for the part of all pages beyond which all are adjusted.
 const LONG_PART: usize = 16;
-/// Number of names that a thread takes at a time.
+/// Number of names that a thread takes at a time, and of pages up to which one thread sums.
 const CHUNK: usize = 1 << 14;
 /// Factor above the rounding of scores.
 const ROUNDING: f64 = 1.0 + 1e-6;
@@ -131,7 +131,8 @@ impl Near<'_> {
             }
             known
         };
-        let (known, neighbours) = join(true, known, || Neighbours::new(self, scores));
+        let parallel = scores.len() > CHUNK;
+        let (known, neighbours) = join(parallel, known, || Neighbours::new(self, scores));
         let mut best = neighbours.adjusted(&known)?;
         best.sort_unstable_by(ScoredPage::best_first);
         if let Some(least) = best.get(count.saturating_sub(1)).filter(|_| !is_long) {
@@ -165,28 +166,27 @@ impl<'a> Neighbours<'a> {
             unseen: std::array::from_fn(|known| std::array::from_fn(|read| unseen(known, read))),
         };
         // Finders mostly rise with the pages that they found, so each thread has half of these.
-        let middle = scores.len() / 2;
+        let (middle, parallel) = (scores.len() / 2, scores.len() > CHUNK);
         let half = near.finder(middle as u32).unwrap_or(middle);
+        let finder_from = |from: usize, page: u32| near.finder(page)?.checked_sub(from);
         let (low, high) = all.found.split_at_mut(half);
         let find = |from: usize, found: &mut [f32]| {
             for (page, &score) in (0..).zip(scores) {
-                let by = near.finder(page).and_then(|by| by.checked_sub(from));
-                if let Some(of) = by.and_then(|by| found.get_mut(by)) {
+                if let Some(of) = finder_from(from, page).and_then(|by| found.get_mut(by)) {
                     // The root is exactly rounded on every machine.
                     *of += (f64::from(score) / mean).sqrt() as f32;
                 }
             }
         };
         if mean > 0.0 {
-            join(true, || find(0, low), || find(half, high));
+            join(parallel, || find(0, low), || find(half, high));
         }
         let mut siblings = std::mem::take(&mut all.siblings);
         let (low, high) = siblings.split_at_mut(half);
         let add_up = |from: usize, siblings: &mut [SiblingTally]| {
             let (mut sum, pages) = (Tally::default(), from..from + siblings.len());
             for page in 0..scores.len() {
-                let by = near.finder(page as u32);
-                let by = by.and_then(|by| by.checked_sub(from));
+                let by = finder_from(from, page as u32);
                 let same = by.and_then(|by| siblings.get_mut(by));
                 let is_here = pages.contains(&page);
                 if same.is_none() && !is_here {
@@ -207,7 +207,7 @@ impl<'a> Neighbours<'a> {
             }
             sum
         };
-        let (of_low, of_high) = join(true, || add_up(0, low), || add_up(half, high));
+        let (of_low, of_high) = join(parallel, || add_up(0, low), || add_up(half, high));
         let sum = plus(of_low, of_high);
         all.siblings = siblings;
         let [_, with_links, found] = sum;
