@@ -349,7 +349,7 @@ fn read(
     let window = &ranking.window;
     let rows = window.policy.rows(window.estimator);
     let measures = if rows.keeps_measures() {
-        Estimation::begin(engine, engine.config())?.blocks(|_, _| Ok(()))?
+        Estimation::begin(engine, engine.config())?.scores(|_, _| Ok(()))?
     } else {
         ranking.pages.len() as u64
     };

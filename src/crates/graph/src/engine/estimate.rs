@@ -283,6 +283,12 @@ impl<'p> Estimation<'p> {
         self.walk(take, each)
     }
 
+    /// Passes the scores of all pages to `each`, like [`Estimation::blocks`], without their fetches.
+    pub fn scores(&self, each: impl FnMut(u64, &mut Vec<PageScores>) -> Result<()>) -> Result<u64> {
+        let estimate = self.scale()?;
+        self.walk(|page| self.window.estimator.read(estimate(page)), each)
+    }
+
     /// Passes the result of `take` for each page to `each`, like [`Estimation::blocks`].
     fn walk<T>(
         &self,
@@ -299,9 +305,7 @@ impl<'p> Estimation<'p> {
             taken.clear();
             for ((at, cell), base) in cells.iter().enumerate().zip(bases.since(0)) {
                 let page = first + at as u64;
-                let ahead = rows.ahead()?.iter();
-                let of_page = ahead.take_while(|row| row.page == page).count();
-                let rows = rows.take(of_page);
+                let rows = rows.take_while(|of| of == page)?;
                 measures += rows.iter().filter(|row| is_measure(row)).count() as u64;
                 let cash = cell.wrapping_add(totals.paid);
                 let waits = is_recycled(age_at(ages, at as u64), config.recycle_after);

@@ -304,7 +304,7 @@ impl RunReader<'_> {
     }
 
     /// Returns the buffered next rows; none at the end.
-    pub fn ahead(&mut self) -> Result<&[HistoryRow]> {
+    fn ahead(&mut self) -> Result<&[HistoryRow]> {
         if self.taken == self.block.len() {
             self.block.clear();
             self.taken = 0;
@@ -313,8 +313,14 @@ impl RunReader<'_> {
         Ok(&self.block[self.taken..])
     }
 
-    /// Takes that many of the buffered rows.
-    pub fn take(&mut self, rows: usize) -> &[HistoryRow] {
+    /// Takes the next buffered rows whose pages fit.
+    pub fn take_while(&mut self, fits: impl Fn(u64) -> bool) -> Result<&[HistoryRow]> {
+        let rows = self.ahead()?.iter().take_while(|row| fits(row.page));
+        let rows = rows.count();
+        Ok(self.take(rows))
+    }
+
+    fn take(&mut self, rows: usize) -> &[HistoryRow] {
         self.taken += rows;
         &self.block[self.taken - rows..self.taken]
     }
@@ -401,9 +407,7 @@ impl RunMerge<'_> {
                 let ahead = run.ahead()?;
                 let mut rows = 0;
                 for row in ahead {
-                    let at = row.page.checked_sub(first).ok_or_else(|| {
-                        Error::internal(format!("the history goes back to page {}", row.page))
-                    })?;
+                    let at = row.place(first)?;
                     if at >= STRETCH as u64 {
                         break;
                     }

@@ -399,7 +399,7 @@ impl<S: Storage> Engine<S> {
     /// a record of each.
     pub fn complete_pass(&mut self) -> Result<()> {
         for page in (0..self.ledger.totals().pages).map(PageId) {
-            if matches!(self.ledger.age(page), age::NEVER | age::COMPLETED) {
+            if !self.has_row(page) {
                 self.state.counters.records += 1;
                 let note = HistoryNote::default();
                 self.visit(page, TargetLinks::NONE, age::COMPLETED, note, None);

@@ -16,6 +16,7 @@ use super::TargetLinks;
 use super::ledger::ENDOWMENT;
 use super::window::Span;
 use crate::model::{Digest, FetchTotals, Fetches, PageId, Time};
+use crate::{Error, Result};
 
 /// Stands for an unknown time.
 pub const NO_TIME: Time = Time::MIN;
@@ -45,6 +46,14 @@ pub struct HistoryRow {
 }
 
 impl HistoryRow {
+    /// Returns the place of the row's page among the pages from `first` on.
+    #[inline]
+    pub fn place(&self, first: u64) -> Result<u64> {
+        self.page
+            .checked_sub(first)
+            .ok_or_else(|| Error::internal(format!("the history goes back to page {}", self.page)))
+    }
+
     /// Adds the visits of a later row and takes its last fetch.
     pub fn take_visits(&mut self, next: &HistoryRow) {
         self.recycled = match next.visits {

@@ -9,13 +9,13 @@ use std::collections::hash_map::Entry;
 
 use super::SnapshotColumn;
 use super::column::Planes;
+use crate::Result;
 use crate::engine::{
     Blocks, HistoryRow, HistoryView, NO_TIME, RowFetches, RunReader, each_chunk, measure,
 };
 use crate::model::{Digest, Fetches, Time};
 use crate::store::View;
 use crate::threads::par_map;
-use crate::{Error, Result};
 
 /// Columns of the facts, in the order of the file.
 pub(super) const COLUMNS: [SnapshotColumn; 9] = [
@@ -231,16 +231,12 @@ pub(super) fn read(
         let cash: Vec<u64> = cells.iter().map(|cell| cell.wrapping_add(paid)).collect();
         let end = first + cells.len() as u64;
         loop {
-            let ahead = rows.ahead()?.iter();
-            let of_block = ahead.take_while(|row| row.page < end).count();
-            if of_block == 0 {
+            let of_block = rows.take_while(|page| page < end)?;
+            if of_block.is_empty() {
                 break;
             }
-            for row in rows.take(of_block) {
-                let at = row.page.checked_sub(first).ok_or_else(|| {
-                    Error::internal(format!("the history goes back to page {}", row.page))
-                })?;
-                block.add(at as usize, row, joins, &is_measure);
+            for row in of_block {
+                block.add(row.place(first)? as usize, row, joins, &is_measure);
             }
         }
         measures += block.measures;

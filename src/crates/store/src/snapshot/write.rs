@@ -82,10 +82,8 @@ pub(super) fn write<'v>(
         Some((settled, expired)) => (Window::settled(config, settled), *expired),
         None => {
             let estimation = Estimation::begin(view, config)?;
-            writer.measures = estimation.blocks(|_, pages| {
-                let scores: Vec<PageScores> = pages.iter().map(|(_, scores)| *scores).collect();
-                writer.score(&scores, Some(&mut ranks))
-            })?;
+            writer.measures =
+                estimation.scores(|_, scores| writer.score(scores, Some(&mut ranks)))?;
             (estimation.window().clone(), None)
         }
     };

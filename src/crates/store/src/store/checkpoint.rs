@@ -10,7 +10,7 @@ use super::cash::{CASH, CashFile, MARKS, remove_mark, remove_other_marks, write_
 use super::folder::{check_in_place, is_void, lock_or_create, remove_file, remove_leftovers};
 use super::folder::{remove_unpublished, renew};
 use super::identity::{Identity, Settings, check_settings};
-use super::index_file::{IndexFile, indexed};
+use super::index_file::{IndexFile, indexed, take_index};
 use super::manifest::{InputProgress, Manifest};
 use super::names::{NameLogs, NameReader};
 use super::rows::{self, GiveUpReason, KeepRows, RowWriter};
@@ -165,10 +165,7 @@ impl StoreWriter {
         law.map_err(|what| Error::damaged(dir.join(CASH), what))?;
         let (index, known, from_file) = found?;
         check_count(&dir.join("fingerprints"), known, pages)?;
-        engine.restore_index(index);
-        let store = engine.storage_mut();
-        store.indexed = from_file.as_ref().copied().unwrap_or_default();
-        store.rebuilt = from_file.err();
+        take_index(&mut engine, index, from_file);
         let shard = engine.storage().identity.settings.input.shard;
         engine.set_shard(shard);
         Ok(engine)

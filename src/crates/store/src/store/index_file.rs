@@ -113,11 +113,16 @@ pub fn trust_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
     let names = NameReader::open(&*store.disk, &store.dir, store.manifest.names)?;
     let file = IndexFile::open(&*store.disk, &store.dir, store.identity.hash);
     let (index, _, from_file) = indexed(store.manifest.engine.totals.pages, &names, file)?;
+    take_index(engine, index, from_file);
+    Ok(())
+}
+
+/// Takes an index, and records how many of its pages are from the file, or why that was not used.
+pub(super) fn take_index(engine: &mut Engine<StoreWriter>, index: Index, from_file: Result<u64>) {
     engine.restore_index(index);
     let store = engine.storage_mut();
     store.indexed = from_file.as_ref().copied().unwrap_or_default();
     store.rebuilt = from_file.err();
-    Ok(())
 }
 
 /// Builds the index of all fingerprints, from the file if there is a valid one. Returns it with the number of

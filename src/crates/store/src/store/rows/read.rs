@@ -174,8 +174,8 @@ impl RowFile {
         }
     }
 
-    /// Returns a bitmap of the last rows of these pages, from the directory and the rows after it.
-    fn last_of(&self, wanted: &Bits) -> Result<Bits> {
+    /// Returns a bitmap of those last rows of the wanted pages that count, from the directory and the rows after it.
+    fn last_of(&self, wanted: &Bits, counts: impl Fn(u64) -> bool) -> Result<Bits> {
         // A directory that is newer than these rows leads to newer ones.
         let places = self.places().ok().flatten();
         let places = places.filter(|places| places.rows <= self.kept.rows);
@@ -183,7 +183,7 @@ impl RowFile {
         let (mut marked, mut seen) = (Bits::new(self.kept.rows), Bits::new(self.pages));
         self.back_over(covered..self.kept.rows, |row, head| {
             let page = u64::from(head.page);
-            if wanted.get(page) && seen.set(page) {
+            if wanted.get(page) && seen.set(page) && counts(row) {
                 marked.set(row);
             }
             Ok(())
@@ -191,7 +191,9 @@ impl RowFile {
         if let Some(places) = places {
             let others = wanted.all().filter(|&page| !seen.get(page));
             places.each_of(others, |row| {
-                marked.set(row);
+                if counts(row) {
+                    marked.set(row);
+                }
             })?;
         }
         Ok(marked)
@@ -439,11 +441,7 @@ impl Rows for KeptRows {
             let is_wanted = |at, row: &Row<'_>| wanted.get(row.page.into()) && self.counts(at);
             return self.each_from(0, is_wanted, visit);
         }
-        let last = self.file.last_of(wanted)?;
-        let mut rows = Bits::new(self.file.kept.rows);
-        for row in last.all().filter(|&row| self.counts(row)) {
-            rows.set(row);
-        }
+        let rows = self.file.last_of(wanted, |row| self.counts(row))?;
         self.file.each_marked(&rows, visit)
     }
 
