@@ -106,14 +106,17 @@ impl LocalArgs {
             ..LocalOptions::of(self.damping)
         };
         self.check_memory(&snapshot, &members, options.policy)?;
-        let (mut known, failing) = known(&snapshot, &members.pages)?;
+        let (mut known, mut failing) = known(&snapshot, &members.pages)?;
+        // For the ranks, pages whose fetch failed have no links, though a list may contain them again.
+        if self.n.is_none() {
+            failing.drain(..).for_each(|page| known.lost(page));
+        }
         let mut matrix = known.matrix();
         let mut ranks = options.ranks(&matrix, &[]);
         let asked = match self.n {
             Some(n) => options.requests(&matrix, &ranks, usize::try_from(n)?, |_| 0),
             None => Vec::new(),
         };
-        // For the ranks, pages whose fetch failed have no links, though the list may contain them again.
         if !failing.is_empty() {
             failing.into_iter().for_each(|page| known.lost(page));
             matrix = known.matrix();
@@ -144,7 +147,7 @@ impl LocalArgs {
             return print_json(&object! {
                 "domain_pages": known.domain,
                 "domain_pages_not_fetched": unfetched,
-                "outside_pages": known.fetched.len() - known.domain - known.gone,
+                "outside_pages": known.outside(),
                 "gone_pages": known.gone,
                 "failed_pages": matrix.failed,
                 "frontier_pages": matrix.frontier.len(),
@@ -360,7 +363,7 @@ fn report(known: &LocalGraph, matrix: &Matrix, estimate: &LocalEstimate, unfetch
     say!(
         "{} in the domain, {} fetched outside, {} known and not fetched",
         common::pages(known.domain as u64),
-        count(known.fetched.len() - known.domain - known.gone),
+        count(known.outside()),
         count(matrix.frontier.len())
     );
     for (what, pages, so) in [
@@ -399,8 +402,7 @@ fn report(known: &LocalGraph, matrix: &Matrix, estimate: &LocalEstimate, unfetch
 
 /// Prints a note if nothing is left to fetch, or nothing is outside of a domain of `pages` pages.
 fn note_outside(snapshot: &Snapshot, known: &LocalGraph, matrix: &Matrix, pages: usize) {
-    let beyond = known.fetched.len() - known.domain - known.gone;
-    match (matrix.frontier.len(), beyond) {
+    match (matrix.frontier.len(), known.outside()) {
         (0, 0) if !snapshot.info().settings.input.scope.is_all() => say!(
             "no link leads out of the domain: --scope left out pages outside and links to them when the crawl was read; \
              ingest it into another store, without --scope, to keep them"

@@ -17,7 +17,6 @@ use cashrank_graph::sites::Level;
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, thread_time};
 use cashrank_steer::answers::{Question, Subject};
 use cashrank_steer::schedule::{Candidate, NextOptions, PageSelection, next_of};
-use cashrank_store::snapshot::RankingName;
 
 use super::super::common::check_list;
 use super::backend::problem;
@@ -82,12 +81,12 @@ struct CachedAnswer {
 
 /// Returns whether answers to a question are cached: those about all pages, which are few.
 pub fn is_cached(subject: &Subject) -> bool {
-    let hosts = RankingName {
-        level: Level::Host,
-        ..RankingName::default()
-    };
     match subject {
-        Subject::Top(name, selection) => selection.is_all() && (name.is_usual() || *name == hosts),
+        Subject::Top(name, selection) => {
+            let is_usual =
+                name.measure.is_none() && matches!(name.level, Level::Page | Level::Host);
+            selection.is_all() && is_usual
+        }
         Subject::Movers(_) | Subject::Coverage | Subject::Failures => true,
         Subject::Rank(..) | Subject::Links(..) | Subject::Search(_) => false,
     }
@@ -340,7 +339,7 @@ mod tests {
     use std::path::Path;
 
     use cashrank::{Options, Record, Writer};
-    use cashrank_store::snapshot::Selection;
+    use cashrank_store::snapshot::{RankingName, Selection};
 
     use super::*;
 

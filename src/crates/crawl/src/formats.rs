@@ -138,6 +138,11 @@ impl Format {
         }
     }
 
+    /// Returns whether records are JSON objects, one on each line.
+    pub fn is_json(self) -> bool {
+        matches!(self, Format::Records | Format::NodeRecords)
+    }
+
     /// Returns a one-line caveat about every ranking made from the format.
     pub fn caveat(self) -> Option<&'static str> {
         (self == Format::CrawlLog).then_some(crawl_log::CAVEAT)
@@ -149,16 +154,16 @@ impl Format {
 /// says what they look like and what to do.
 pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     let start = lines::trim(head).trim_ascii_start();
-    let foreign = foreign::binary(head).or_else(|| foreign::text(start));
-    let layout = other_layout(start);
+    let refused = foreign::binary(head)
+        .or_else(|| foreign::text(start))
+        .or_else(|| other_layout(start));
     let is = |format, why: &str| Ok((format, why.to_owned()));
     let none = |why: &str| Err(why.to_owned());
     let guessed = match start {
         _ if head.starts_with(PARQUET) => none(
             "it is a Parquet file, which is read from its end: name it as a file, not compressed and not through a pipe",
         ),
-        _ if foreign.is_some() => Err(foreign.unwrap_or_default()),
-        _ if layout.is_some() => Err(layout.unwrap_or_default()),
+        _ if refused.is_some() => Err(refused.unwrap_or_default()),
         [b'{', ..] if records::is_of_node(start) => is(
             Format::NodeRecords,
             "it begins with a JSON object of a `node`",
@@ -206,7 +211,7 @@ pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
     }
     let start = lines::trim(head).trim_ascii_start();
     let is_graph = matches!(format, Adjacency | Edges | UrlAdjacency | UrlEdges);
-    if (is_graph || matches!(format, Records | NodeRecords))
+    if (is_graph || format.is_json())
         && let Some(what) = other_layout(start)
     {
         return Err(Error::Unsupported(what));

@@ -147,7 +147,7 @@ pub fn pass_over(
     } else if offset > 0 {
         source.pass_to(offset, expected)?;
     }
-    if matches!(format, Format::Records | Format::NodeRecords) {
+    if format.is_json() {
         // An object counts without its line end if a stream ended after it.
         source.pass_line_end()?;
     }
@@ -442,7 +442,7 @@ struct Look {
 impl Look {
     fn new(format: Format, rules: &Rules) -> Look {
         let fields = || FieldNameMap::by(&rules.input.fields, format.decoder().names());
-        let is_json = matches!(format, Format::Records | Format::NodeRecords);
+        let is_json = format.is_json();
         Look {
             with_urls: format.with_urls(),
             unread: is_json.then(|| Unread::by(fields())),

@@ -319,10 +319,10 @@ impl Source {
 
     /// Compares the hash of everything passed over and of the next `more` bytes, which are open, if one is expected.
     fn check_front(&self, more: usize, expected_prefix: Option<u128>) -> Result<()> {
-        let passed = self.cutter.position();
         let Some(expected) = expected_prefix else {
             return Ok(());
         };
+        let passed = self.cutter.position();
         let mut hash = passed.prefix;
         hash.update(&self.cutter.open()[..more]);
         let found = hash.digest128();

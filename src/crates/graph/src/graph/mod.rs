@@ -378,11 +378,6 @@ impl LatestRows {
         }
     }
 
-    #[cfg(test)]
-    fn held(&self) -> usize {
-        self.log.links()
-    }
-
     /// Returns the links of a page; empty without a row.
     pub fn get(&self, page: u32) -> Links<'_> {
         match self.rows.get(page as usize) {

@@ -6,7 +6,7 @@
 //! largest weight of its pages. Lines are read as in other lists ([`crate::rules::list`]): names are kept as hashes.
 //! Lines that are not URLs and name no page are skipped and counted; those that look like a misspelt rule are errors.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::rank::Teleport;
@@ -128,14 +128,14 @@ pub struct ChosenPages {
     chosen: Arc<ChosenList>,
     weights: Vec<u32>,
     pub found: u64,
-    /// Names that are not URLs, and of no page so far.
-    unknown: BTreeMap<u32, OpaqueName>,
+    /// Lines of names that are not URLs, and of no page so far.
+    unknown: BTreeSet<u32>,
 }
 
 impl ChosenPages {
     pub fn new(chosen: Arc<ChosenList>) -> ChosenPages {
         ChosenPages {
-            unknown: chosen.opaque.clone(),
+            unknown: chosen.opaque.keys().copied().collect(),
             chosen,
             weights: Vec::new(),
             found: 0,
@@ -160,7 +160,8 @@ impl ChosenPages {
             comments: self.chosen.comments,
             ..SkippedLines::default()
         };
-        for (line, name) in &self.unknown {
+        let names = self.chosen.opaque.iter();
+        for (line, name) in names.filter(|(line, _)| self.unknown.contains(line)) {
             if let Some(rule) = &name.rule {
                 return Err(Error::Usage(format!(
                     "`teleport`: line {}: {rule:?} is neither the name of a page nor a rule: {RULES}",

@@ -254,9 +254,8 @@ fn files(
              new: name those without it, and pipe a new stream by itself: `... | cashrank ingest -`",
         );
     }
-    let is_empty = |input: &Input| input.end.is_some_and(|end| end.offset == 0);
     let read = progress.inputs.iter().zip(&is_named);
-    let mut missing = read.filter(|(input, is_named)| !**is_named && !is_empty(input));
+    let mut missing = read.filter(|(input, is_named)| !**is_named && !input.is_empty());
     if is_fixed && let Some((first, _)) = missing.next() {
         let mut missing = missing.map(|(input, _)| input).chain([first]);
         if job.repeat > 1 && missing.any(|input| input.name == "-") {

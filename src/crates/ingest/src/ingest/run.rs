@@ -507,8 +507,7 @@ impl IngestRun<'_> {
 
     /// Returns true if the current input was read and is empty. Later passes do not open it: it may have another name.
     fn was_empty(&self) -> bool {
-        let end = self.current().and_then(|input| input.end);
-        end.is_some_and(|end| end.offset == 0)
+        self.current().is_some_and(Input::is_empty)
     }
 
     fn current_mut(&mut self) -> Option<&mut Input> {

@@ -99,7 +99,11 @@ impl SeedCoverage {
                 page += 1;
                 return;
             }
-            let host = hosts.entry(host(name).to_vec()).or_default();
+            let name = host(name);
+            let host = match hosts.get_mut(name) {
+                Some(host) => host,
+                None => hosts.entry(name.to_vec()).or_default(),
+            };
             host.pages += 1;
             if self.shares.is_read(page) {
                 host.read += 1;

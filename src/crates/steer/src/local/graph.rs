@@ -132,6 +132,11 @@ impl LocalGraph {
         }
     }
 
+    /// Returns the number of members that were fetched outside of the domain, and are not gone.
+    pub fn outside(&self) -> usize {
+        self.fetched.len() - self.domain - self.gone
+    }
+
     fn state(&mut self, page: u32) -> &mut u32 {
         let known = self.states.len().max(page as usize + 1);
         self.states.resize(known, UNKNOWN);

@@ -25,7 +25,7 @@ use crate::{Error, Result};
 const REMOTE: &str = "remote";
 
 /// Identification of the names that a shard had at a commit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NamesState {
     pub pages: u64,
     pub sum: u64,

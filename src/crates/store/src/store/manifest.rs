@@ -279,6 +279,13 @@ pub struct Input {
     pub spooled: Option<(Restart, Option<u64>)>,
 }
 
+impl Input {
+    /// Returns true if it was read to its end and is empty.
+    pub fn is_empty(&self) -> bool {
+        self.end.is_some_and(|end| end.offset == 0)
+    }
+}
+
 /// First record that was applied without verification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unverified {

@@ -110,7 +110,7 @@ mod tests {
         for round in 0..300u32 {
             for node in 0..10 {
                 builder.row(node, (0..1000).map(|t| 10 + (t * 7 + round + node) % 5000));
-                assert!(builder.rows.held() <= (2 << 16) + 2000);
+                assert!(builder.rows.log.links() <= (2 << 16) + 2000);
             }
         }
         for (node, row) in builder.build().rows().take(10).enumerate() {

@@ -314,19 +314,15 @@ impl MoveCollector {
 
     fn list(&mut self, page: Mover) {
         let (by, change) = (self.wanted.by, page.change());
-        let (list, is_one_sided) = match (page.rank_before, page.rank) {
-            (None, _) => (&mut self.new, true),
-            (_, None) => (&mut self.missing, true),
-            _ if self.wanted.certain_only && page.certain != Some(true) => return,
+        let by_size = |a: &Mover, b: &Mover| Mover::by_size(by, a, b);
+        match (page.rank_before, page.rank) {
+            (None, _) => self.new.add(page, Mover::by_rank),
+            (_, None) => self.missing.add(page, Mover::by_rank),
+            _ if self.wanted.certain_only && page.certain != Some(true) => {}
             // If most pages are replaced by new ones, ranks of some that lose importance rise: these neither rose nor fell.
-            _ if page.size(by) > 0.0 && change > 0.0 => (&mut self.rose, false),
-            _ if page.size(by) < 0.0 && change < 0.0 => (&mut self.fell, false),
-            _ => return,
-        };
-        if is_one_sided {
-            list.add(page, Mover::by_rank);
-        } else {
-            list.add(page, |a, b| Mover::by_size(by, a, b));
+            _ if page.size(by) > 0.0 && change > 0.0 => self.rose.add(page, by_size),
+            _ if page.size(by) < 0.0 && change < 0.0 => self.fell.add(page, by_size),
+            _ => {}
         }
     }
 

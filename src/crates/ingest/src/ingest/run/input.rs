@@ -307,7 +307,7 @@ impl IngestRun<'_> {
     }
 
     /// Hashes the chunk up to the current position; of a spooled stream, records from where that is read again.
-    fn note_place(&mut self, records: &mut InputRecords, piece: &Piece) {
+    fn note_place(&mut self, records: &InputRecords, piece: &Piece) {
         let chunk = &*piece.chunk;
         let place = self.progress.place;
         if self.is_spooling() {
