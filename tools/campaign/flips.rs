@@ -333,11 +333,12 @@ impl Sound {
             Ok(_) => {
                 scenario.check_end(&disk, &ran)?;
                 let is_cache = |name: &str| damage.path.ends_with(name);
-                // A warm start is not used if the last block of its rows is not found, as in a store of other rows.
+                // A warm start whose rows cannot be read is reported and not used; nor is one if the last block of its rows is
+                // not found, as in a store of other rows.
                 let rows = Path::new(STORE).join("rows");
                 let is_row_index = damage.path.parent() == Some(&*rows)
                     && damage.path.extension().is_some_and(|end| end == "index");
-                let told = if is_cache("warm") || is_warned && is_cache("index") || is_row_index {
+                let told = if is_cache("warm") || is_warned || is_row_index {
                     // A different ranking, which agrees with the original one.
                     Ok(is_warned)
                 } else {
