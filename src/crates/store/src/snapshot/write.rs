@@ -52,7 +52,7 @@ pub fn prepare<'v>(
     })
 }
 
-/// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled. With `next`,
+/// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled, or its window is selected. With `next`,
 /// the warm start is written before the scores, and a message says that it was, or could not be. Returns the snapshot with
 /// the settled state, if importance is not an estimate; `None` if the snapshot must not be published.
 pub(super) fn write<'v>(
@@ -65,23 +65,27 @@ pub(super) fn write<'v>(
     let mut writer = SnapshotWriter::begin(disk, view)?;
     let mut ranks = RankCollector::new(view.totals().pages, RANKING_MOST, &view.dir)?;
     let settling = settle.filter(|settle| settle.is_possible(view));
+    let estimate = || Estimation::begin(view, config);
     let (written, computed) = join(
-        settling.is_some(),
+        true,
         || writer.facts(settling),
-        || settling.map_or(Ok(None), |settle| settle.run(disk, view)),
+        || match settling {
+            Some(settle) => Ok((settle.run(disk, view)?, None)),
+            None => Ok::<_, Error>((None, Some(estimate()?))),
+        },
     );
     if settling.is_some_and(|settle| settle.watcher.is_stopped()) {
         return Ok(None);
     }
     written?;
-    let computed = computed?;
+    let (computed, estimated) = computed?;
     if computed.is_none() && settle.is_some_and(|settle| settle.or_nothing) {
         return Ok(None);
     }
     let (window, expired) = match &computed {
         Some((settled, expired)) => (Window::settled(config, settled), *expired),
         None => {
-            let estimation = Estimation::begin(view, config)?;
+            let estimation = estimated.map_or_else(estimate, Ok)?;
             writer.measures =
                 estimation.scores(|_, scores| writer.score(scores, Some(&mut ranks)))?;
             (estimation.window().clone(), None)
