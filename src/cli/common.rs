@@ -23,7 +23,7 @@ use cashrank_ingest::ingest::Every;
 use cashrank_steer::answers::SkippedLines;
 use cashrank_steer::schedule::Taker;
 pub use cashrank_store::memory::bytes;
-use cashrank_store::memory::{address_space, available, check_address_space, check_room, human};
+use cashrank_store::memory::{available, check_room};
 use cashrank_store::snapshot::export::{LEAST_SORTING, MOST_SORTING};
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
@@ -163,57 +163,39 @@ impl MemoryArg {
         self.memory.is_some()
     }
 
-    /// Returns the budget in bytes for a command that runs `threads` further threads; `None` if the machine's memory is
-    /// unknown. Fails with [`Error::AddressSpace`] if that limit leaves too little for the threads.
-    pub fn budget(&self, threads: usize) -> Result<Option<u64>, Error> {
-        check_address_space(threads, 0)?;
-        Ok(self.memory.or_else(|| available(threads)))
+    /// Returns the budget in bytes; `None` if the machine's memory is unknown.
+    pub fn budget(&self) -> Option<u64> {
+        self.memory.or_else(available)
     }
 
-    /// Returns what is left of the [`MemoryArg::budget`] when this `work`, which has additional `threads`, takes `need`
-    /// bytes. Fails like it, and with [`Error::TooLarge`], which says what to do `instead`, if these bytes do not fit.
+    /// Returns what is left of the [`MemoryArg::budget`] when this `work` takes `need` bytes. Fails with
+    /// [`Error::TooLarge`], which says what to do `instead`, if these bytes do not fit.
     pub fn beside(
         &self,
-        (need, threads): (u64, usize),
+        need: u64,
         work: impl FnOnce() -> String,
         instead: &'static str,
     ) -> Result<Option<u64>, Error> {
-        let budget = self.budget(threads)?;
+        let budget = self.budget();
         check_room(budget, need, work, instead)?;
         Ok(budget.map(|budget| budget - need))
     }
 
-    /// Returns the number of bytes for sorting rows when `beside` bytes are used for other data. Fails like
-    /// [`MemoryArg::budget`], and with [`Error::TooLarge`], which says what to do `instead`, if too few are left.
+    /// Returns the number of bytes for sorting rows when `beside` bytes are used for other data. Fails with
+    /// [`Error::TooLarge`], which says what to do `instead`, if too few are left.
     pub fn to_sort(
         &self,
         beside: u64,
         work: impl FnOnce() -> String,
         instead: &'static str,
     ) -> Result<u64, Error> {
-        let left = self.beside((LEAST_SORTING + beside, 2), work, instead)?;
+        let left = self.beside(LEAST_SORTING + beside, work, instead)?;
         Ok(left.map_or(MOST_SORTING, |left| left + LEAST_SORTING))
     }
 }
 
 /// Maximum number of bytes per page that making a list of pages to crawl next takes, in any order.
 pub const LIST_BYTES: u64 = 93;
-
-/// Refuses a list of pages to crawl next if the limit on address space has no room for it and `threads` more threads.
-pub fn check_list(pages: u64, threads: usize) -> Result<(), Error> {
-    check_address_space(threads, pages.saturating_mul(LIST_BYTES))
-}
-
-/// Reports the limit on address space, if there is one: it may be the cause of too little memory.
-pub fn report_address_space() {
-    if let Some(space) = address_space() {
-        say!(
-            "the limit on address space (ulimit -v) counts as memory: it is {}, of which the program itself has {}",
-            human(space.limit),
-            human(space.limit - space.left)
-        );
-    }
-}
 
 /// Formats a time in RFC 3339, UTC; empty if unknown.
 pub fn time(at: Option<Time>) -> String {

@@ -150,7 +150,7 @@ impl ComputeArgs {
         options.gamma = self.gamma.unwrap_or(options.gamma);
         options.registers = self.registers;
         options.threads = threads(self.threads);
-        options.memory = self.memory.budget(options.threads)?;
+        options.memory = self.memory.budget();
         if let Some(file) = &self.teleport {
             let list = std::slice::from_ref(file);
             let chosen = ChosenList::read(lines(list), options.memory)?;
@@ -214,7 +214,7 @@ impl ComputeArgs {
         output.must_spare(&self.teleport)?;
         output.must_show(self.to().name(), self.to().is_text())?;
         let computing = self.computing(0.85)?;
-        let budget = self.memory.budget(threads(None) + 3)?;
+        let budget = self.memory.budget();
         let room = match &computing.chosen {
             Some(chosen) => beside(budget, chosen),
             None => budget,

@@ -11,7 +11,6 @@ use cashrank_crawl::source::InputName;
 use cashrank_ingest::ReadOptions;
 use cashrank_ingest::ingest::{Conversion, ConversionReport, convert};
 use cashrank_ingest::records::{RecordFormat, SortRoom};
-use cashrank_store::memory::check_address_space;
 
 use super::common::{
     self, Exit, MemoryArg, OrNone, formats, note_keyboard, positive, print_json, say,
@@ -135,9 +134,6 @@ impl ConvertArgs {
     }
 
     fn job(&self, output: &OutputTarget) -> anyhow::Result<Conversion> {
-        let threads = threads(self.threads);
-        // Counts the decoding threads, and the three that read, sort and write.
-        check_address_space(threads + 3, 0)?;
         let sort = match &self.sort {
             None => None,
             Some(_) => Some(SortRoom {
@@ -153,7 +149,7 @@ impl ConvertArgs {
             inputs: self.inputs.iter().map(|i| InputName::parse(i)).collect(),
             read: ReadOptions {
                 format: self.format,
-                threads,
+                threads: threads(self.threads),
                 limits: self.limits.over(Limits::default()),
                 input: self.rules.resolve(None)?,
                 source: self.verify.options(),

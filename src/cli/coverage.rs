@@ -63,7 +63,7 @@ impl CoverageArgs {
         let a_page = COVERED_BYTES + if self.by_host { BY_HOST_BYTES } else { 0 };
         let work = || format!("the coverage of {pages} pages");
         let instead = "leave --by-host out, or use a machine with more";
-        let room = self.memory.beside((pages * a_page, 2), work, instead)?;
+        let room = self.memory.beside(pages * a_page, work, instead)?;
         let mut seeds = None;
         if !self.seeds.is_empty() {
             let (found, skipped) = seeds_of(&snapshot, lines(&self.seeds), room)?;

@@ -43,7 +43,7 @@ impl HistoryArgs {
         let options = HistoryOptions {
             ranking: self.level.name(self.level.measure()),
             most: self.n.map(|n| n.try_into().unwrap_or(usize::MAX)),
-            memory: self.level.budget(&self.memory)?,
+            memory: self.level.budget(&self.memory),
         };
         let mut failed = None;
         let histories = history(

@@ -408,7 +408,7 @@ impl IngestArgs {
         config.max_age = self.max_age.or(config.max_age);
         config.check()?;
         let limits = Limits {
-            memory: self.memory.or_else(|| available(threads(self.threads))),
+            memory: self.memory.or_else(available),
             pages: self.limit_pages.unwrap_or(job.limits.pages),
             ..self.limits.over(job.limits.clone())
         };

@@ -104,7 +104,7 @@ impl InspectArgs {
                 format: self.format,
                 threads,
                 limits: Limits {
-                    memory: self.memory.budget(threads + 3)?,
+                    memory: self.memory.budget(),
                     ..self.limits.over(Limits::default())
                 },
                 input: self.rules.resolve(None)?,

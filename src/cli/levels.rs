@@ -60,14 +60,14 @@ impl LevelArgs {
         memory: &MemoryArg,
     ) -> cashrank::Result<LevelRanking> {
         let name = self.name(measure);
-        LevelRanking::open(&RealDisk, snapshot, &name, self.budget(memory)?)
+        LevelRanking::open(&RealDisk, snapshot, &name, self.budget(memory))
     }
 
     /// Returns the memory that sites may take, in bytes; `None` for pages, of which nothing is held.
-    pub fn budget(&self, memory: &MemoryArg) -> cashrank::Result<Option<u64>> {
+    pub fn budget(&self, memory: &MemoryArg) -> Option<u64> {
         match self.level {
-            Level::Page => Ok(None),
-            _ => memory.budget(1),
+            Level::Page => None,
+            _ => memory.budget(),
         }
     }
 

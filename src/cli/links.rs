@@ -48,7 +48,7 @@ impl LinksArgs {
         let check = |links: usize| {
             let need = links as u64 * END_BYTES + links.min(listed) as u64 * LISTED_BYTES;
             let work = || format!("listing {links} links");
-            check_room(self.memory.budget(1)?, need, work, "list fewer (-n)")
+            check_room(self.memory.budget(), need, work, "list fewer (-n)")
         };
         let within = self.incoming.then_some(u64::MAX);
         let Some(found) = LinkList::of(&snapshot, &self.url, listed, within, check)? else {

@@ -206,7 +206,7 @@ impl LocalArgs {
         let (pages, links) = (rows.pages(), rows.links());
         let work = || format!("a search over {pages} pages and {links} links");
         let instead = "crawl less outside of the domain into a store of its own";
-        Ok(check_room(self.memory.budget(1)?, need, work, instead)?)
+        Ok(check_room(self.memory.budget(), need, work, instead)?)
     }
 }
 

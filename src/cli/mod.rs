@@ -38,7 +38,6 @@ mod verify;
 use std::panic::{set_hook, take_hook};
 use std::process::ExitCode;
 
-use cashrank_store::memory::check_address_space;
 use cashrank_store::store::{PanicFate, fenced};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -150,18 +149,13 @@ pub fn main() -> ExitCode {
     common::survive_file_size_limit();
     let found = help::in_two_steps(Cli::command()).get_matches();
     let cli = Cli::from_arg_matches(&found).unwrap_or_else(|error| error.exit());
-    let checked = check_address_space(0, 0).map_err(anyhow::Error::from);
-    match checked.and_then(|()| cli.command.run()) {
+    match cli.command.run() {
         Ok(exit) => exit.into(),
         Err(error) if common::is_closed_pipe(&error) => Exit::Done.into(),
         Err(error) => {
             // The error's text includes its cause: the chain (`{:#}`) would print it twice.
             say!("cashrank: {error}");
-            let exit = common::exit_of(&error);
-            if exit == Exit::Memory {
-                common::report_address_space();
-            }
-            exit.into()
+            common::exit_of(&error).into()
         }
     }
 }

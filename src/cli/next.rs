@@ -14,12 +14,11 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::common::{
-    Exit, Forms, LIST_BYTES, MemoryArg, STORE, check_list, lines, positive, report_lines, say,
-    takers, thousands, threads,
+    Exit, Forms, LIST_BYTES, MemoryArg, STORE, lines, positive, report_lines, say, takers,
+    thousands,
 };
 use super::output::OutputArgs;
 
-const READERS: usize = 8;
 /// Memory per line of a list of URLs, in addition to its text, in bytes.
 const LINE_BYTES: u64 = 64;
 /// Memory per listed page, in bytes, with a name of some hundred bytes.
@@ -125,9 +124,7 @@ impl NextArgs {
             [] => Snapshot::latest(&RealDisk, store).map_or(0, |snapshot| snapshot.len()),
             all => all.iter().map(Snapshot::len).max().unwrap_or(0),
         };
-        let threads = threads(None).min(READERS) + 2;
-        check_list(known, threads)?;
-        let room = self.check_memory(known, threads)?;
+        let room = self.check_memory(known)?;
         let stores: Vec<&Path> = match &shards[..] {
             [] => vec![store],
             all => all.iter().map(Snapshot::store).collect(),
@@ -162,7 +159,7 @@ impl NextArgs {
     }
 
     /// Returns the memory left beside the list; refuses a list that does not fit.
-    fn check_memory(&self, known: u64, threads: usize) -> Result<Option<u64>, Error> {
+    fn check_memory(&self, known: u64) -> Result<Option<u64>, Error> {
         // Seeds may be pages that no store knows.
         let most = if self.seeds.is_empty() {
             known
@@ -173,8 +170,7 @@ impl NextArgs {
         let count = self.count.min(most.saturating_mul(lists));
         let need = known * LIST_BYTES + count * lists * LISTED_BYTES + to_read(known);
         let work = || format!("a list of {count} of {known} pages");
-        self.memory
-            .beside((need, threads), work, "list fewer pages")
+        self.memory.beside(need, work, "list fewer pages")
     }
 
     /// Reads the excluded pages and the seeds for each store. With one store the files are read once: they may be

@@ -115,7 +115,7 @@ impl RankArgs {
             ..Setup::default()
         };
         let held = rankings.held_bytes() + to_read(rankings.len());
-        let memory = self.memory.budget(2)?.map(|of| of.saturating_sub(held));
+        let memory = self.memory.budget().map(|of| of.saturating_sub(held));
         let found = OutputTarget::Standard.put(|out| {
             let path = Path::new("standard output");
             let (mut lines, mut found) = (Some(lines), LookedUp::default());

@@ -67,7 +67,7 @@ impl SettleArgs {
         let work = || format!("settling {} pages", thousands(known));
         let instead = "settle on a machine with more memory";
         let need = settling_needs(view.totals().pages);
-        self.memory.beside((need, 3), work, instead)?;
+        self.memory.beside(need, work, instead)?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let started = Instant::now();

@@ -56,7 +56,7 @@ pub struct TopArgs {
 impl TopArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         // Measured before the sites are held, which count below.
-        let budget = self.memory.budget(0)?;
+        let budget = self.memory.budget();
         let opened = self.ranking.open(&self.memory)?;
         let rankings = Rankings::of(&opened)?;
         self.check_memory(rankings, budget)?;

@@ -47,7 +47,7 @@ pub struct VerifyArgs {
 impl VerifyArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let depth = if self.deep { Depth::Deep } else { Depth::Quick };
-        let checked = check(&RealDisk, &self.store.store, depth, self.memory.budget(3)?)?;
+        let checked = check(&RealDisk, &self.store.store, depth, self.memory.budget())?;
         if checked.busy {
             say!("an ingest is running: only snapshots are checked");
         }

@@ -239,62 +239,17 @@ fn a_file_of_scores_is_refused_where_it_grows_too_large() {
     }
 }
 
-/// An allocation beyond the limit on address space (`ulimit -v`) would end the process with a signal. So the limit
-/// counts as memory, and work that does not fit is refused: tested from the 42 MB that the program itself takes to
-/// where all work fits.
+/// Address space that the system refuses is an error that says what to lower.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_limit_on_address_space_is_refused_and_not_died_of() {
-    let lab = Lab::on_disk();
-    lab.file("a", crawl(78, 20_000).concat());
-    lab.run("ingest a --store s --threads 2").exits(0);
-    for line in [
-        "ingest a --store new --threads 2",
-        "settle --store s --until 1e-12",
-        "next --store s -n 10 --quiet",
-        "export --store s --to tsv --sort rank -o out",
-        "convert a -o out --threads 2",
-        "compute --until 1e-12 a -o out",
-        "inspect a --threads 2",
-        "top --store s",
-    ] {
-        let mut codes = Vec::new();
-        for mb in [44, 60, 90, 130, 180, 200, 260, 320, 390, 480, 600] {
-            let done = lab.limited(&format!("-v {}", mb * 1000), line);
-            let said = String::from_utf8_lossy(&done.stderr);
-            let code = done.status.code();
-            assert!(
-                matches!(code, Some(0 | 8)),
-                "{line}, {mb} MB: {code:?} {said}"
-            );
-            assert!(
-                code == Some(0) || said.contains("ulimit -v"),
-                "{line}: {said}"
-            );
-            codes.extend(code);
-            let _ = std::fs::remove_file(lab.path("out"));
-            let _ = std::fs::remove_dir_all(lab.path("new"));
-        }
-        assert_eq!(codes[0], 8, "{line}");
-        // Between these the result depends on which threads run at the same time. An ingest takes more.
-        let enough = line.starts_with("ingest") || codes.ends_with(&[0]);
-        assert!(enough, "{line}: {codes:?}");
-    }
-}
-
-/// Address space is reserved for the pages that fit the limit, not for the maximum; without a budget that determines
-/// their number, the message says what to lower.
-#[cfg(target_os = "linux")]
-#[test]
-fn an_ingest_fits_into_the_address_space_it_has() {
+fn refused_address_space_is_an_error() {
     let lab = Lab::on_disk();
     lab.file("a", crawl(79, 2_000).concat());
-    lab.run("ingest a --store free --threads 1").exits(0);
-    let done = lab.limited("-v 2000000", "ingest a --store s --threads 1");
-    assert_eq!(done.status.code(), Some(0), "{done:?}");
-    assert!(lab.snapshot("s") == lab.snapshot("free"));
     let done = lab.limited("-v 2000000", "ingest a --store t --memory 1T --threads 1");
     assert_eq!(done.status.code(), Some(8), "{done:?}");
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(said.contains("lower --limit-pages"), "{said}");
+    let few = "ingest a --store t --limit-pages 5000 --threads 1";
+    let done = lab.limited("-v 2000000", few);
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
 }

@@ -200,7 +200,7 @@ pub fn scores(
     right: &CompareSide,
     memory: &MemoryArg,
 ) -> Result<(Scores, Scores), Error> {
-    let budget = memory.budget(3)?;
+    let budget = memory.budget();
     let check = |pages: u64| {
         let work = || format!("a comparison of {pages} pages or more, both sides together,");
         let instead = "compare parts of them, as `name<TAB>score` files";

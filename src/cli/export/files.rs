@@ -28,7 +28,7 @@ impl ExportArgs {
         );
         let snapshot = self.ranking.snapshot()?;
         let ranking = self.ranking.level.open(snapshot, &self.memory)?;
-        let (path, memory) = (self.output.file.name(), self.memory.budget(2)?);
+        let (path, memory) = (self.output.file.name(), self.memory.budget());
         let count = if to == "tsv" {
             let folder = scratch(output);
             let pairing = self.sites.pairing(memory, &folder);
@@ -78,7 +78,7 @@ impl ExportArgs {
             level.open_by(snapshot, Some(measure), &self.memory)
         };
         let (harmonic, pagerank) = (open("harmonic")?, open("pagerank")?);
-        let memory = self.memory.budget(1)?;
+        let memory = self.memory.budget();
         let path = self.output.file.name();
         let count = output.put(|out| Ok(write_ranks(&harmonic, &pagerank, memory, out, path)?))?;
         let level = harmonic.level();

@@ -274,7 +274,7 @@ impl ExportArgs {
             + rankings.held_bytes()
             + format.buffer_bytes(rankings.len())
             + further_bytes;
-        let cache = self.memory.budget(2)?;
+        let cache = self.memory.budget();
         let beside = to_read(rankings.len()) + held;
         let cache = cache.map(|budget| budget.saturating_sub(beside) / 2);
         let mut room = self.room(order, rankings.len(), held)?;
@@ -423,7 +423,7 @@ impl ExportArgs {
             let need = if held > 0 { held + to_read(pages) } else { 0 };
             let work = || format!("an export of {pages} pages");
             let instead = "export on a machine with more memory";
-            self.memory.beside((need, 2), work, instead)?;
+            self.memory.beside(need, work, instead)?;
             return Ok(MOST_SORTING);
         }
         let work = || format!("sorting {pages} pages by {}", order.name());

@@ -18,7 +18,6 @@ use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, thread_time
 use cashrank_steer::answers::{Question, Subject};
 use cashrank_steer::schedule::{Candidate, NextOptions, PageSelection, next_of};
 
-use super::super::common::check_list;
 use super::backend::problem;
 use super::current::{Current, OpenSnapshot};
 
@@ -30,8 +29,6 @@ const ANSWERS: usize = 64;
 const LIVELY: Duration = Duration::from_secs(60);
 /// Interval at which a newer snapshot is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Number of threads in addition to the one that makes a list.
-const BESIDE: usize = 2;
 /// Length of the pause after a task, as a multiple of the task's processor time.
 const REST: u32 = 3;
 /// Niceness of the thread that refreshes: competing with a normal thread, it gets about a tenth of a processor.
@@ -313,7 +310,6 @@ impl CacheShared {
 }
 
 fn make(held: &OpenSnapshot, request: &CachedRequest) -> Result<CachedValue> {
-    check_list(held.info().pages, BESIDE).map_err(problem)?;
     let query = match request {
         CachedRequest::List(query) => query,
         CachedRequest::Question(question) => {

@@ -18,16 +18,13 @@ use cashrank_base::model::require_feature;
 #[cfg(feature = "frontier")]
 use cashrank_frontier::{FrontierLimits, FrontierOptions};
 use cashrank_serve::{Calls, Service, ServiceOptions, Token};
-use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::{RealDisk, settings_of};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 
-use super::common::{Exit, StoreArg, check_list, say, stop_on_signal};
+use super::common::{Exit, StoreArg, say, stop_on_signal};
 use backend::{StoreBackend, as_parameters};
 pub use status::LiveIngest;
 
-/// Approximate number of threads of a service: those that answer, and those that make lists.
-const THREADS: usize = 6;
 /// Number of bytes read of a token's file: more than any token has.
 const TOKEN_BYTES: u64 = 1 << 13;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -141,9 +138,6 @@ impl ServeArgs {
             "{}: not a cashrank store; `cashrank ingest` creates one",
             store.display()
         );
-        // Lists and answers hold data of each page while they are made.
-        let pages = Snapshot::latest(&RealDisk, &store).map_or(0, |snapshot| snapshot.info().pages);
-        check_list(pages, THREADS)?;
         let stop = Arc::new(AtomicBool::new(false));
         stop_on_signal(&stop)?;
         let service = start(&store, self.listen, &self.service, None)?;

@@ -10,8 +10,6 @@ use std::panic::resume_unwind;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
-use rustix::process::{Resource, getrlimit};
-
 use crate::{Error, Result};
 
 /// Returns the number of processors. It is read once, as the system keeps it in several files.
@@ -23,20 +21,11 @@ pub fn processors() -> usize {
 /// Maximum number of concurrent threads of an ingest, in addition to the decoders and one per processor: the caller's,
 /// those that read, spool and pack rows, and four for each of two snapshots.
 const BESIDE: usize = 12;
-/// Address space of a thread in bytes: its stack, and the heap that the allocator reserves for it.
-pub const ADDRESS_SPACE: u64 = 66 << 20;
 
-/// Returns the error for a refused thread. A limit on address space, if there is one, is the likelier cause.
 fn refused(source: io::Error) -> Error {
-    if getrlimit(Resource::As).current.is_some() {
-        return Error::AddressSpace {
-            need: ADDRESS_SPACE,
-            remedy: "raise the limit on address space (ulimit -v), or else that on processes (ulimit -u)",
-        };
-    }
     let what = format!(
         "{source}; a command takes up to {} threads, and one that reads inputs as many more as `threads` says: raise the limit of \
-         processes (`ulimit -u`, `TasksMax=` of systemd, that of a container), or lower `threads`",
+         processes (`ulimit -u`, `TasksMax=` of systemd, that of a container) or address space (`ulimit -v`), or lower `threads`",
         processors() + BESIDE
     );
     Error::io("thread", "start")(io::Error::new(source.kind(), what))

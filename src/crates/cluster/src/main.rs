@@ -105,7 +105,7 @@ impl JointSettleArgs {
         let options = SettleOptions {
             until: self.until,
             keep: self.keep_snapshots,
-            memory: self.memory.or_else(|| available(3)),
+            memory: self.memory.or_else(available),
             watcher: watcher.clone(),
         };
         let started = Instant::now();

@@ -10,13 +10,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
 pub use crate::model::{LOOK_EVERY, bytes, check_room, human};
 
 use crate::engine::{self, CHUNK_PAGES, Config, Engine, Index, Storage, log_bytes};
-use crate::threads::ADDRESS_SPACE;
 use crate::{Error, Limits, Result};
 
 const MIB: u64 = 1 << 20;
@@ -199,30 +197,22 @@ const GROUPS: [(&str, &str); 2] = [
     ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
 ];
 
-/// Returns the memory that this process may take, in bytes, with `threads` additional threads: the least of what is
-/// available without swapping, the limits of all its control groups, and the rest of its limit on address space, less a
-/// sixteenth. `None` if it is unknown.
-pub fn available(threads: usize) -> Option<u64> {
+/// Returns the memory that this process may take, in bytes: the least of what is available without swapping and the limits
+/// of all its control groups, less a sixteenth. `None` if it is unknown.
+pub fn available() -> Option<u64> {
     let read = |path: &Path| fs::read_to_string(path).ok();
     let proc = |name: &str| read(&Path::new("/proc").join(name)).unwrap_or_default();
     let files = limit_files(&proc("self/cgroup"));
     let limits = files.iter().filter_map(|file| limit(&read(file)?));
-    let least = limits
-        .chain(of_meminfo(&proc("meminfo")))
-        .chain(address_space().map(|space| space.left.saturating_sub(taken(threads))))
-        .min()?;
+    let least = limits.chain(of_meminfo(&proc("meminfo"))).min()?;
     Some(least - least / RESERVED_SHARE)
 }
 
-/// Returns the available memory by `/proc/meminfo`, or all memory before Linux 3.14.
+/// Returns the available memory by `/proc/meminfo`, in bytes, or all memory before Linux 3.14.
 fn of_meminfo(text: &str) -> Option<u64> {
-    kib_of("MemAvailable", text).or_else(|| kib_of("MemTotal", text))
-}
-
-/// Parses the field in a line like `MemTotal:   2 kB`, in bytes.
-fn kib_of(field: &str, text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
-    let kib = line.strip_prefix(':')?.trim().strip_suffix(" kB")?;
+    let field = |name| text.lines().find_map(|line| line.strip_prefix(name));
+    let kib = field("MemAvailable:").or_else(|| field("MemTotal:"))?;
+    let kib = kib.trim().strip_suffix(" kB")?;
     kib.parse::<u64>().ok()?.checked_mul(1024)
 }
 
@@ -250,47 +240,6 @@ fn limit_files(cgroup: &str) -> Vec<PathBuf> {
         files.extend(groups.map(|group| Path::new(folder).join(group).join(name)));
     }
     files
-}
-
-/// Address space of every command: buffers of files, tables of names, a page cache.
-const A_COMMAND: u64 = 64 * MIB;
-
-/// Limit on address space that a shell or a batch system sets (`ulimit -v`, `RLIMIT_AS`). An allocation beyond it
-/// aborts the process, so what is left of it counts as available memory.
-pub struct AddressSpace {
-    /// Limit, in bytes.
-    pub limit: u64,
-    /// Part of the limit that the process has not taken, in bytes.
-    pub left: u64,
-}
-
-/// Returns the limit on address space; `None` if there is none, or it is unknown.
-pub fn address_space() -> Option<AddressSpace> {
-    let limit = getrlimit(Resource::As).current?;
-    let left = unmapped(limit, &fs::read_to_string("/proc/self/status").ok()?)?;
-    Some(AddressSpace { limit, left })
-}
-
-/// Returns what a process with this text in `/proc/PID/status` has left of a limit.
-fn unmapped(limit: u64, status: &str) -> Option<u64> {
-    Some(limit.saturating_sub(kib_of("VmSize", status)?))
-}
-
-/// Returns the address space that a command with `threads` additional threads needs, in bytes.
-fn taken(threads: usize) -> u64 {
-    A_COMMAND.saturating_add(ADDRESS_SPACE.saturating_mul(threads as u64))
-}
-
-/// Returns [`Error::AddressSpace`] if the limit leaves too little for `data` bytes with `threads` additional threads.
-pub fn check_address_space(threads: usize, data: u64) -> Result<()> {
-    let need = taken(threads).saturating_add(data);
-    match address_space() {
-        Some(space) if space.left < need => Err(Error::AddressSpace {
-            need,
-            remedy: "raise the limit on address space (ulimit -v)",
-        }),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]
@@ -403,15 +352,5 @@ mod tests {
             ]
         );
         assert!(names("").is_empty() && names("1:cpu:/\n").is_empty());
-    }
-
-    #[test]
-    fn what_is_mapped_is_taken_from_the_limit() {
-        let status = "Name:\tcashrank\nVmPeak:\t  999 kB\nVmSize:\t  102400 kB\n";
-        assert_eq!(unmapped(300 * MIB, status), Some(200 * MIB));
-        assert_eq!(unmapped(MIB, status), Some(0));
-        assert_eq!(unmapped(MIB, ""), None);
-        assert_eq!([0, 2].map(taken), [64 * MIB, 196 * MIB]);
-        assert_eq!(taken(usize::MAX), u64::MAX);
     }
 }

@@ -51,7 +51,7 @@ struct MemoryArg {
 impl MemoryArg {
     /// Returns the budget in bytes; `None` if the machine's memory is unknown.
     fn budget(&self) -> Option<u64> {
-        self.memory.or_else(|| available(1))
+        self.memory.or_else(available)
     }
 }
 

@@ -100,13 +100,14 @@ pub enum Error {
         /// Alternative if the machine has no more memory.
         instead: &'static str,
     },
-    /// The system refused address space, or leaves too little of it to begin.
-    #[error("memory: {} of address space cannot be had: {remedy}", human(*.need))]
+    /// The system refused address space.
+    #[error(
+        "memory: {} of address space cannot be had: lower `limit_pages`, or raise the limit on address space (ulimit -v)",
+        human(*.need)
+    )]
     AddressSpace {
         /// Bytes that were requested.
         need: u64,
-        /// Advice for the user.
-        remedy: &'static str,
     },
     /// An invariant of this program does not hold. Nothing was written of what went before it.
     #[error(

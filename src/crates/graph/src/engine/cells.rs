@@ -38,10 +38,7 @@ impl<T: Pod> Cells<T> {
             .len(bytes)
             .no_reserve_swap()
             .map_anon()
-            .map_err(|_| Error::AddressSpace {
-                need: bytes as u64,
-                remedy: "lower `limit_pages`, or raise the limit on address space (ulimit -v)",
-            })?;
+            .map_err(|_| Error::AddressSpace { need: bytes as u64 })?;
         let memory = Memory::Map(map);
         Ok(Cells { memory, len })
     }
