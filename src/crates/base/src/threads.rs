@@ -1,8 +1,7 @@
 //! Threads: pieces of a computation in parallel, and work that runs concurrently with other work.
 //!
 //! If the system refuses a thread for a computation, the computation does without it. A refused thread that would wait
-//! (for an input, a disk, or other work) is an error, which says how many threads the command needs; the store is then
-//! at its last checkpoint.
+//! (for an input, a disk, or other work) is an error, which says how many threads the command needs.
 
 use std::io;
 use std::num::NonZero;
@@ -53,12 +52,11 @@ pub fn spawn_in<'scope, T: Send + 'scope>(
     started.map_err(refused)
 }
 
-/// Waits for the result of a thread in a scope; panics if the thread did.
+/// Waits for the result of a thread; panics if the thread did.
 pub fn result_of<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Waits for the result of a thread; panics if the thread did.
 pub fn joined<T>(thread: JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }

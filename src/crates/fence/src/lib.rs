@@ -1,17 +1,12 @@
 //! A fence around redb that contains its panics.
 //!
 //! redb trusts the pages of a file that was closed properly. If bit rot has changed one, opening, reading, writing or
-//! dropping a value may panic. Checking all pages beforehand would read the whole history at every start, and would not
-//! help against later rot. So every call goes through [`Fence::call`], and every redb value with a destructor lives in
-//! a [`Fenced`].
+//! dropping a value may panic, and checking all pages at every start would take too long. So every call goes through
+//! [`Fence::call`], and every redb value with a destructor lives in a [`Fenced`]. A caught panic becomes an error, and is
+//! final: every further call is refused, and redb's values are leaked. The file is as after a kill.
 //!
-//! A caught panic becomes an error, and is final: redb's state in memory is then unknown, so every
-//! further call is refused, and its values are leaked until the process ends. The file is as after a kill.
-//!
-//! The standard library still reports a caught panic on standard error, unless the program's panic hook asks [`fenced`]
-//! first. A second panic, of a value that redb drops while the first unwinds, cannot be contained: it aborts the
-//! process, unless that hook ends it in a better way. Rot in redb's table of freed pages can cause this in a commit or
-//! on closing; nothing is written by then.
+//! A program's panic hook may ask [`fenced`] first. A second panic, of a value that redb drops while the first unwinds,
+//! aborts the process unless that hook ends it in a better way; nothing is written by then.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};

@@ -10,14 +10,6 @@
 //! assert!((ranking.scores[0] - 0.5).abs() <= ranking.bound);
 //! # Ok::<(), cashrank_base::Error>(())
 //! ```
-//!
-//! | | |
-//! |---|---|
-//! | [`rows`], [`graph`] | links of pages, as they are kept and in memory |
-//! | [`engine`] | the ledger: visits distribute cash, and windows turn its history into importance |
-//! | [`rank`] | importance from links: settling, PageRank, other measures |
-//! | [`sites`] | hosts and domains, and the links between them |
-//! | [`metrics`] | distances between rankings |
 
 #[cfg(any(test, feature = "testing"))]
 use cashrank_base::fuzz;

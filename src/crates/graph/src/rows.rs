@@ -37,7 +37,6 @@ impl<'a> Row<'a> {
         Links::from(targets).of(page)
     }
 
-    /// Yields the targets that are links: those whose weight is not 0.
     pub fn links(self) -> impl Iterator<Item = u32> + 'a {
         self.links.linked().map(|(target, _)| target)
     }
@@ -51,7 +50,6 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Reason why a sweep ends before its last row.
 #[derive(Debug)]
 pub enum Stop {
     Enough,
@@ -59,7 +57,6 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// Returns whether a sweep that ended like this reached the last row, or the error that ended it.
     pub fn is_whole(ended: Result<(), Stop>) -> Result<bool> {
         match ended {
             Ok(()) => Ok(true),

@@ -1,11 +1,9 @@
 //! Memory that an ingest needs, by part, and memory that is available; also the budget of commands that hold data of
 //! each page ([`check_room`]).
 //!
-//! [`Need`] is an upper bound for an ingest of a given number of pages, whatever the input and however many threads
-//! decode. Parts that grow with pages are exact to a few percent; for the others it is what their buffers may grow to.
-//!
+//! [`Need`] is an upper bound for an ingest of a given number of pages, whatever the input and however many threads decode.
 //! The memory that the machine or the container has for this process is read from Linux's `/proc` and control groups, of
-//! both versions. On other systems it is unknown.
+//! both versions; on other systems it is unknown.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +48,6 @@ pub const SETTLING: u64 = crate::rank::settle::BYTES;
 pub const UNPACKED_ROWS: u64 = 128 * MIB;
 /// Maximum additional memory for caching facts about pages between snapshots, in bytes: about ten million pages.
 pub const KNOWN_PAGES: u64 = 128 * MIB;
-/// Size of the pages with which the kernel backs large arrays, in bytes.
 const HUGE_PAGE: u64 = 2 * MIB;
 /// Divisor for the part of a budget that the visit log may take; a smaller log is cut into runs more often.
 const LOG_SHARE: u64 = 8;
@@ -66,9 +63,7 @@ pub struct Need {
     pub rows: u64,
     /// Visits that are not in the history yet, or are being packed for it.
     pub log: u64,
-    /// Page cache of the database.
     pub database: u64,
-    /// Input in transit, and checkpoints.
     pub buffers: u64,
     pub publishing: u64,
     /// Settling importance: 18 bytes per page. Not in [`Need::total`]: if it does not fit, a window gives importance.
@@ -76,7 +71,6 @@ pub struct Need {
 }
 
 impl Need {
-    /// Computes the need of `pages` pages, whose index takes `index` bytes.
     fn new(config: &Config, pages: u64, index: u64, budget: Option<u64>) -> Need {
         let array = |bytes: u64| bytes.next_multiple_of(HUGE_PAGE.min(bytes.max(1)));
         Need {
@@ -95,7 +89,6 @@ impl Need {
         }
     }
 
-    /// Returns the part that is needed once no more records are applied.
     pub fn without_records(self) -> Need {
         Need {
             cash: 0,
@@ -130,7 +123,6 @@ impl Need {
         }
     }
 
-    /// Returns the sum of all parts except for settling.
     pub fn total(&self) -> u64 {
         let pages = self.cash + self.index + self.rows;
         pages + self.log + self.database + self.buffers + self.publishing

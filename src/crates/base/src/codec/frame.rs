@@ -14,12 +14,10 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::varint::number;
 
-/// Head of a block being written.
 #[derive(Debug, Default)]
 pub struct BlockHead(Vec<u8>);
 
 impl BlockHead {
-    /// Begins a head that follows these bytes.
     pub fn behind(bytes: Vec<u8>) -> BlockHead {
         BlockHead(bytes)
     }
@@ -42,7 +40,6 @@ impl BlockHead {
         self.0
     }
 
-    /// Returns the bytes, followed by their checksum.
     pub fn sealed(self) -> Vec<u8> {
         let sum = xxh3_64(&self.0);
         self.u64(sum).bytes()

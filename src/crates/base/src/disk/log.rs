@@ -1,8 +1,7 @@
 //! An append-only file of checksummed blocks, with an index of their offsets.
 //!
-//! URL text, fingerprints and kept rows are stored in such files. Blocks are in page order; a block holds a range of
-//! pages (or of rows, numbered from 0). Appending touches only bytes after the committed length, so readers up to a
-//! published length are never disturbed, and recovery is a truncation.
+//! Blocks are in page order; a block holds a range of pages (or of rows, numbered from 0). Appending touches only bytes
+//! after the committed length, so readers are never disturbed, and recovery is a truncation.
 //!
 //! ```text
 //! NAME         block*          block: first page u64 | pages u32 | length u32 | XXH3-64 u64 | payload
@@ -28,7 +27,6 @@ const LARGE: u64 = 1 << 20;
 /// Number of bytes read at a time by sequential readers: disks far away answer few requests.
 const AHEAD: u64 = 4 << 20;
 
-/// Committed lengths of a log, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLengths {
     pub data: u64,
@@ -127,7 +125,6 @@ impl BlockLog {
         self.data.damaged(what)
     }
 
-    /// Returns both files, with their parts of `lengths`.
     fn files(&self, lengths: LogLengths) -> [(&StoreFile, u64); 2] {
         [(&self.data, lengths.data), (&self.index, lengths.index)]
     }
@@ -152,12 +149,10 @@ impl BlockLog {
         self.data_tail.extend_from_slice(payload);
     }
 
-    /// Returns the number of bytes waiting for [`BlockLog::flush`].
     pub fn waiting(&self) -> usize {
         self.data_tail.len()
     }
 
-    /// Returns the length of all blocks in bytes, including those that wait for [`BlockLog::flush`].
     pub fn bytes(&self) -> u64 {
         self.lengths.data + self.data_tail.len() as u64
     }
@@ -293,7 +288,6 @@ impl BlockLog {
         })
     }
 
-    /// Computes the checksum of a range, read piece by piece.
     fn sum_of(&self, mut offset: u64, mut len: u64) -> Result<u64> {
         let mut hash = Xxh3::new();
         let mut piece = vec![0; LARGE as usize];
@@ -445,7 +439,6 @@ impl BlockLog {
         Error::Damaged { path, what }
     }
 
-    /// Returns the error about block `at`, at the offset in the index.
     pub fn damaged_at(&self, at: u64, what: String) -> Error {
         match self.entry(at) {
             Ok((_, offset)) => self.blame(offset, self.data.damaged(what)),

@@ -1,7 +1,7 @@
 //! All disk access of the store behind one small trait.
 //!
-//! The store holds no other file handles and calls no other file functions, so that faults can be injected under the
-//! code that users run. The exceptions are unnamed files that sort what exceeds the memory ([`unnamed`]).
+//! So faults can be injected under the code that users run. The exceptions are unnamed files that sort what exceeds the
+//! memory ([`unnamed`]).
 
 pub mod log;
 mod sorter;
@@ -23,7 +23,6 @@ use crate::{Error, Result};
 pub use sorter::{ExternalSorter, Sorted};
 pub use temp::{TempFile, recreate, temporary, unfinished, unnamed};
 
-/// Directory tree with files.
 pub trait Disk: Send + Sync {
     /// Opens a file for reading and writing; creates it if `create`.
     fn open(&self, path: &Path, create: bool) -> io::Result<Box<dyn DiskFile>>;
@@ -40,7 +39,6 @@ pub trait Disk: Send + Sync {
     fn target(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.into())
     }
-    /// Lists the names in a directory, sorted.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
 }
 
@@ -59,14 +57,11 @@ pub trait DiskFile: Send + Sync + Debug {
     fn try_lock(&self) -> io::Result<bool>;
 }
 
-/// Purpose for which a file of a store is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Creates a file of a new store.
     Create,
-    /// Opens a file of an existing store for its writer.
     Write,
-    /// Opens a file for reading: nothing is written to it.
+    /// For reading only.
     Look,
 }
 
@@ -142,7 +137,6 @@ pub fn open_cache<const N: usize>(
     }
 }
 
-/// Maximum number of symbolic links in a chain.
 const LINKS: usize = 40;
 
 pub struct RealDisk;

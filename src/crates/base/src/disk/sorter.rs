@@ -1,9 +1,8 @@
 //! External sorter: sorts more records than fit in memory.
 //!
-//! A record is a key and a value, both bytes. Records are returned in the order of their keys, byte by byte, and in
-//! order of insertion for equal keys. When memory is full, a sorted run is spilled to one compressed file, and the
-//! runs are merged. If there are more runs than fit in memory, neighbours are first merged into longer ones in another
-//! file. Files are unnamed, so they vanish with the process however it ends.
+//! Records, a key and a value of bytes, are returned in the order of their keys, and of insertion for equal keys. When
+//! memory is full, a sorted run is spilled to one compressed file without a name, and the runs are merged; more runs than
+//! fit in memory are first merged into longer ones.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,7 +29,6 @@ const RUN_BYTES: usize = UNPACKING + 2 * READ_BYTES.start;
 
 pub type Record = (Vec<u8>, Vec<u8>);
 
-/// Iterator over all records, sorted.
 pub type Sorted = Box<dyn Iterator<Item = Result<Record>> + Send>;
 
 pub struct ExternalSorter {
@@ -198,7 +196,6 @@ impl Read for FilePart {
     }
 }
 
-/// Reader of a decompressed run.
 type Unpacked = BufReader<Decoder<'static, BufReader<FilePart>>>;
 
 /// Next record of a run: its key, the run's number, its value.

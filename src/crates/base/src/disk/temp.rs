@@ -1,9 +1,8 @@
 //! Temporary files, renamed once they are complete.
 //!
-//! Outside of stores, among users' files, names are tried until one is free ([`unfinished`]). The leftover of a killed
-//! command cannot be distinguished from a user's file; it stays, and the next command takes the next name. Inside a
-//! store names belong to the writer, who has the lock, so leftovers are removed ([`recreate`]). In both cases the file
-//! is created exclusively, so that no link is followed and no existing file is overwritten.
+//! Among users' files, names are tried until one is free ([`unfinished`]): the leftover of a killed command may be a user's
+//! file. Inside a store names belong to the writer, who has the lock, so leftovers are removed ([`recreate`]). In both
+//! cases the file is created exclusively, so that no link is followed and no existing file is overwritten.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

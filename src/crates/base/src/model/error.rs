@@ -14,56 +14,39 @@ pub enum Error {
     /// A file operation of the system failed.
     #[error("{path}: cannot {action}: {source}", path = path.display())]
     Io {
-        /// Path of the file or directory.
         path: PathBuf,
-        /// Action that failed, as a verb.
         action: &'static str,
-        /// Error of the system.
         source: std::io::Error,
     },
     /// A compressed input is truncated, fails its checksum, or is not what its first bytes promise.
     #[error("{input}: {damage}{}", after(*.record))]
     Corrupt {
-        /// Name of the input.
         input: String,
         /// Number of records handed out before the damage; `None`: not counted.
         record: Option<u64>,
-        /// Description of the damage: what is wrong, where, and what was done about it.
         damage: Box<Damage>,
     },
     /// With `--strict`: a record that would have been skipped.
     #[error("{input}: record {record} at byte {offset}: {reason}: {detail}")]
     BadRecord {
-        /// Name of the input.
         input: String,
         /// Number of the record in the input, from 1.
         record: u64,
         /// Offset of its first byte in the decompressed input.
         offset: u64,
-        /// Name of the reason.
         reason: &'static str,
-        /// Description of the problem.
         detail: String,
     },
     /// A file of the store is damaged. The text ends with what to do.
     #[error("{path}: damaged: {what}; {}", remedy(path), path = path.display())]
-    Damaged {
-        /// Path of the file.
-        path: PathBuf,
-        /// Description of the damage.
-        what: String,
-    },
+    Damaged { path: PathBuf, what: String },
     /// Another process has the store open for writing.
     #[error("{path}: in use by another process; wait for it to end, or name another store", path = path.display())]
-    Busy {
-        /// Directory of the store.
-        path: PathBuf,
-    },
+    Busy { path: PathBuf },
     /// The next record would make more pages known than `--limit-pages` permits, or than kept rows have numbers for.
     /// Nothing of it was applied.
     #[error("more than {limit} pages: {}", too_many(*keeps_links))]
     TooManyPages {
-        /// Maximum number of pages.
         limit: u64,
         /// True if the limit is that of a store that keeps the links of pages.
         keeps_links: bool,
@@ -75,14 +58,7 @@ pub enum Error {
         human(*.need),
         human(*.budget)
     )]
-    OverBudget {
-        /// Number of known pages.
-        pages: u64,
-        /// Bytes needed to continue.
-        need: u64,
-        /// Budget for memory, in bytes.
-        budget: u64,
-    },
+    OverBudget { pages: u64, need: u64, budget: u64 },
     /// A command that holds something for each page would need more memory than it may take. Nothing of its result was
     /// written.
     #[error(
@@ -91,11 +67,8 @@ pub enum Error {
         human(*.budget)
     )]
     TooLarge {
-        /// Work that needs the memory.
         work: String,
-        /// Bytes needed to continue.
         need: u64,
-        /// Budget for memory, in bytes.
         budget: u64,
         /// Alternative if the machine has no more memory.
         instead: &'static str,
@@ -105,20 +78,14 @@ pub enum Error {
         "memory: {} of address space cannot be had: lower `limit_pages`, or raise the limit on address space (ulimit -v)",
         human(*.need)
     )]
-    AddressSpace {
-        /// Bytes that were requested.
-        need: u64,
-    },
+    AddressSpace { need: u64 },
     /// An invariant of this program does not hold. Nothing was written of what went before it.
     #[error(
         "{what}: this is a bug in cashrank, not in the input; nothing of it was written. The same command continues \
          from the last checkpoint. Please report it, with this line, the command and the version of cashrank, and keep \
          the inputs and a copy of the store as it is now"
     )]
-    Internal {
-        /// Invariant that does not hold.
-        what: String,
-    },
+    Internal { what: String },
     /// The request is inconsistent or out of range. The text says what to do, as in the kinds below.
     #[error("{0}")]
     Usage(String),
@@ -144,8 +111,7 @@ fn after(record: Option<u64>) -> String {
 }
 
 impl Error {
-    /// Returns whether the request was refused as such: in another form, or for another object, it may succeed. Nothing
-    /// is broken.
+    /// Returns whether the request was refused as such: in another form it may succeed. Nothing is broken.
     pub fn is_refusal(&self) -> bool {
         use Error::{Conflict, InputChanged, Missing, TooManyPages, Unsupported, Usage};
         matches!(
@@ -182,8 +148,7 @@ impl Error {
         }
     }
 
-    /// Adds to [`Error::Corrupt`] the number of records read before the damage: the source that reports the damage does
-    /// not count them.
+    /// Adds to [`Error::Corrupt`] the number of records read before the damage.
     pub fn after_record(self, records: u64) -> Error {
         match self {
             Error::Corrupt { input, damage, .. } => Error::Corrupt {
@@ -232,12 +197,10 @@ impl Error {
         }
     }
 
-    /// Returns the error for a broken invariant.
     pub fn internal(what: impl Into<String>) -> Error {
         Error::Internal { what: what.into() }
     }
 
-    /// Returns the error for a damaged store file.
     pub fn damaged(path: impl Into<PathBuf>, what: impl Into<String>) -> Error {
         Error::Damaged {
             path: path.into(),

@@ -55,9 +55,8 @@ impl HashKey {
 
 const SECRET_BYTES: usize = 192;
 
-/// Hash function from names to fingerprints: XXH3 with 128 bits, whose secret is SipHash-1-3 of 0 to 11 under the key.
-///
-/// It takes 7 ns per URL, where SipHash of the names takes 21, and is also the hash of a batch's table.
+/// Hash function from names to fingerprints: XXH3 with 128 bits, whose secret is SipHash-1-3 of 0 to 11 under the key. It
+/// takes 7 ns per URL, where SipHash of the names takes 21.
 #[derive(Clone)]
 pub struct Fingerprints {
     secret: [u8; SECRET_BYTES],
@@ -131,12 +130,10 @@ impl Digest {
         (gone || alike).then_some(self != next)
     }
 
-    /// Returns the stored form.
     pub fn bits(self) -> u32 {
         self.0
     }
 
-    /// Returns the digest with this stored form.
     pub fn from_bits(bits: u32) -> Digest {
         Digest(bits)
     }

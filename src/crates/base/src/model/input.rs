@@ -39,7 +39,7 @@ pub struct Restart {
 }
 
 words! {
-    /// Compression of an input, the same throughout. Manifests store its number: new kinds must be added at the end.
+    /// Compression of an input. Manifests store its number: new kinds must be added at the end.
     Compression {
         Plain = "plain",
         /// gzip (RFC 1952), any number of members.
@@ -54,12 +54,9 @@ words! {
 /// Number of first bytes that a signature keeps.
 pub const SIGNATURE_HEAD: usize = 4096;
 
-/// First bytes of a stream, hashes (XXH3-128) of longer and longer prefixes, and its length with the hash of the whole;
-/// of the bytes as they were sent, compressed or not.
-///
-/// The first prefix has [`SIGNATURE_HEAD`] bytes, and each further one a sixteenth more. So another stream is
-/// distinguished at the first differing byte if that is among the first [`SIGNATURE_HEAD`], and otherwise before it is
-/// a sixteenth longer than the common prefix. Streams of a terabyte have some 320 prefixes.
+/// First bytes of a stream as it was sent, hashes (XXH3-128) of longer and longer prefixes, and the hash of the whole.
+/// Each prefix has a sixteenth more bytes than the one before, so another stream is distinguished before it is a sixteenth
+/// longer than the common prefix.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
     pub head: Vec<u8>,
@@ -94,8 +91,7 @@ pub struct Damage {
     pub member: Option<Member>,
     /// Offset in the decompressed input: everything before it was verified, nothing from it on.
     pub unverified_from: u64,
-    /// Offset in the decompressed input: end of the last whole record handed out. Greater than `unverified_from` if
-    /// unverified records were handed out.
+    /// Offset in the decompressed input: end of the last whole record handed out.
     pub handed_out_to: u64,
 }
 

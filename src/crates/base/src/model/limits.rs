@@ -13,7 +13,6 @@ pub struct Limits {
     /// Maximum number of links of one record, as read (including repeats); at most 3 x 2^20.
     pub links: u64,
     /// Maximum decompressed size of a gzip member or zstd frame that is held back until its checksum is verified.
-    /// Larger ones are applied as they stream.
     pub held_bytes: u64,
     /// Maximum decompressed size of one gzip member or zstd frame.
     pub expansion_bytes: u64,
@@ -21,16 +20,14 @@ pub struct Limits {
     pub zstd_window_log: u32,
     /// Maximum number of pages in the store; at most 2^34 - 1.
     pub pages: u64,
-    /// Maximum memory for an ingest (the `Need` of a store), or for anything else that holds something for each
-    /// page ([`check_room`]); `None`: no limit.
+    /// Maximum memory for an ingest, or for anything else that holds something for each page; `None`: no limit.
     pub memory: Option<u64>,
 }
 
 /// Maximum `line_bytes` and `url_bytes`: a batch counts its bytes in 32 bits.
 const BYTES_MAX: u64 = 1 << 30;
 pub const LINE_BYTES: u64 = 64 << 20;
-/// Maximum of `links`. Decoders keep at most one more: a line may hold tens of millions of empty links, and each takes
-/// 32 bytes in memory.
+/// Maximum of `links`. Decoders keep at most one more: a line may hold tens of millions of empty links.
 pub const LINKS_MAX: usize = 3 << 20;
 
 impl Limits {

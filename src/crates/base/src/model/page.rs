@@ -130,20 +130,15 @@ impl Fetches {
     }
 }
 
-/// Totals over all fetches of a page, in place of one fetch, in a record of a store's dump.
+/// Totals over all fetches of a page (see [`Fetches`]), in place of one fetch, in a record of a store's dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FetchTotals {
     /// Number of visits; 0: the page was never visited.
     pub visits: u32,
-    /// Number of failed fetches since the page was last reached.
     pub failed: u32,
-    /// Time of the last failure, in seconds since 1970.
     pub last_failed: Option<Time>,
-    /// Number of comparisons of two successive fetches that could show a change of the page.
     pub compared: u32,
-    /// Number of comparisons that found a change; at most `compared`.
     pub changed: u32,
-    /// Seconds from the first compared fetch to the last.
     pub watched_s: u32,
 }
 

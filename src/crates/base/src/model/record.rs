@@ -11,8 +11,7 @@ use crate::words;
 /// Time as seconds since 1970-01-01T00:00:00Z.
 pub type Time = i64;
 
-/// Formats a time as RFC 3339 in UTC, in whole seconds; `None` outside the years -9999 to 9999. (A `jiff::Timestamp`
-/// ends a day before the year 9999 does.)
+/// Formats a time as RFC 3339 in UTC, in whole seconds; `None` outside the years -9999 to 9999.
 pub fn utc(time: Time) -> Option<String> {
     let epoch = jiff::civil::date(1970, 1, 1).at(0, 0, 0, 0);
     let at = epoch.checked_add(jiff::SignedDuration::from_secs(time));
@@ -61,20 +60,6 @@ const LINKS_KEPT: usize = 1 << 15;
 
 impl<'a> Record<'a> {
     /// Returns a record of a page with links and no other facts.
-    ///
-    /// ```
-    /// use cashrank_base::model::{Link, Record, Rel};
-    ///
-    /// let page = Record::new("http://a.example/", ["/b", "http://c.example/"]);
-    /// assert_eq!(page.links[0], Link::to(&b"/b"[..]));
-    /// // What else is known has a field.
-    /// let mut page = Record {
-    ///     fetched_at: Some(1_700_000_000),
-    ///     status: Some(200),
-    ///     ..page
-    /// };
-    /// page.links[1].rel = Rel::NOFOLLOW;
-    /// ```
     pub fn new(url: &'a str, links: impl IntoIterator<Item = &'a str>) -> Record<'a> {
         let links = links.into_iter().map(|link| Link::to(link.as_bytes()));
         Record {
@@ -84,7 +69,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Clears the record, keeping the memory for links unless it is large.
+    /// Clears the record, keeping memory for links.
     pub fn clear(&mut self) {
         let mut links = std::mem::take(&mut self.links);
         links.clear();
@@ -126,8 +111,7 @@ pub fn is_redirect(status: i32) -> bool {
     (300..400).contains(&status) && status != 304
 }
 
-/// Returns whether a response of this status holds the page, or redirects: 204 and 205 have no content, 206 only a part
-/// of it.
+/// Returns whether a response of this status holds the whole page, or redirects.
 pub fn has_page(status: i32) -> bool {
     matches!(status, 200..=203 | 207..=303 | 305..=399)
 }
@@ -179,8 +163,7 @@ words! {
         InvalidUtf8 = "invalid-utf8",
         /// The record has no usable URL of its own.
         BadUrl = "bad-url",
-        /// The time is invalid. Such records are used without a time, and reported; only archives made by earlier versions
-        /// have them as skipped.
+        /// The time is invalid. Such records are used without a time, and reported; earlier versions skipped them.
         BadTime = "bad-time",
         /// The record is longer than `--limit-line`.
         TooLong = "too-long",
@@ -198,23 +181,17 @@ pub enum Parsed<'r, 'a> {
     /// Crawl record that can be applied.
     Record(&'r Record<'a>),
     Bad {
-        /// Reason by which it is counted.
         reason: Reason,
         /// One-line message about what is wrong, without position.
         detail: String,
     },
     /// Valid bytes that are not a crawl record: a comment, a blank line, a WARC `request`.
-    Other {
-        /// Name of what it is.
-        kind: &'static str,
-    },
-    /// Not a record, and not the end of one: reading the next record takes far more memory than its bytes. A decoder
-    /// that is one of many threads should wait until the records before are processed.
+    Other { kind: &'static str },
+    /// Sign that the next record takes far more memory than its bytes: the records before should be processed first.
     Large,
 }
 
-/// Set of link types. HTML living standard, section 4.6.7 (`nofollow`); `ugc` and `sponsored` are the search engines'
-/// refinements of it.
+/// Set of link types: `nofollow` of HTML (section 4.6.7), and its refinements by search engines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Rel(u8);
 
@@ -262,7 +239,6 @@ impl Rel {
         self.0 & other.0 == other.0
     }
 
-    /// Yields every set of types, in the order of [`Rel::bits`].
     pub fn all() -> impl Iterator<Item = Rel> {
         (0..8).map(Rel)
     }
@@ -417,7 +393,6 @@ impl Batch {
         }
     }
 
-    /// Returns the message about this entry, if one was kept.
     pub fn complaint(&self, entry: usize) -> Option<&str> {
         of_entry(&self.complaints, entry).map(String::as_str)
     }
@@ -437,7 +412,6 @@ impl Batch {
         bytes <= 4 * TEXT_BYTES
     }
 
-    /// Clears the batch, keeping its memory.
     pub fn clear(&mut self) {
         self.entries.clear();
         self.links.clear();

@@ -16,20 +16,12 @@ pub const WEIGHT_MAX: u32 = 1000;
 /// ([`Link::weight`](crate::model::Link::weight)); if a record links to a target several times, the largest counts. A
 /// page's cash is divided in proportion. A link of weight 0 passes nothing on; a page whose links all weigh 0 is
 /// dangling. A record whose links weigh 2^63 or more together is skipped.
-///
-/// ```
-/// let follow: cashrank_base::rules::Follow = "nofollow=0,external=2,url:*/tag/*=0".parse()?;
-/// assert_eq!(follow.external, 2);
-/// # Ok::<(), cashrank_base::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Follow {
-    /// Weight of links with `rel=nofollow`.
+    /// Weights of links with these values of `rel`.
     pub nofollow: u32,
-    /// Weight of links with `rel=ugc`.
     pub ugc: u32,
-    /// Weight of links with `rel=sponsored`.
     pub sponsored: u32,
     /// Weight of links to a page on the same host.
     pub internal: u32,

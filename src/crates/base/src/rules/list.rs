@@ -1,10 +1,9 @@
 //! Lists of URLs as people and crawlers keep them, one per line: seeds, pages in progress, pages of a domain, chosen
 //! pages.
 //!
-//! A line holds one `http` or `https` URL in any form. Blank lines and comments (`#`) are ignored, as are comments
-//! after a URL or rule and a space. A tab ends the URL, as in seed lists of Nutch's injector, where metadata follows.
-//! Byte order marks, CR and surrounding spaces are stripped. Any other line counts as a name only if there is a page of
-//! that name (a graph of opaque names); otherwise it is skipped, and counted by reason ([`SkippedLines`]).
+//! A line holds one `http` or `https` URL in any form. Blank lines and comments (`#`) are ignored. A tab ends the URL, as in
+//! seed lists of Nutch's injector. Any other line counts as a name only if there is a page of that name (a graph of opaque
+//! names); otherwise it is skipped, and counted by reason ([`SkippedLines`]).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,11 +17,8 @@ use crate::url::{Reject, name_of};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SkippedLines {
     pub comments: u64,
-    /// Number of lines without a scheme: bare hosts, paths, words.
     pub no_scheme: u64,
-    /// Number of URLs with another scheme: `ftp:`, `mailto:`.
     pub other_scheme: u64,
-    /// Number of lines that no URL parser accepts.
     pub invalid: u64,
     /// Number of pages of other shards.
     pub other_shards: u64,

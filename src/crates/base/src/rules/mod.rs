@@ -18,8 +18,7 @@ pub use scope::{Scope, is_rule, looks_like_rule};
 pub use shard::Shard;
 
 words! {
-    /// Source of a page's links in a WARC: `--outlinks`. A `revisit` has no text: its links are always those of the
-    /// crawler's metadata, or unknown.
+    /// Source of a page's links in a WARC: `--outlinks`. A `revisit` has those of the crawler's metadata, or none known.
     #[derive(Default)]
     Outlinks {
         /// The HTML of the page itself.
@@ -71,7 +70,6 @@ impl InputRules {
         ]
     }
 
-    /// Returns whether all rules are the defaults.
     pub fn is_default(&self) -> bool {
         is_default(self)
     }

@@ -1,8 +1,7 @@
 //! Pages that count: `--scope`.
 //!
 //! A rule that no page can match would silently leave everything out. So hosts are accepted in any form (`EXAMPLE.org`,
-//! `münchen.de`), patterns are compared in the form of canonical URLs, and other tools' notations for a list of hosts,
-//! or for a host and its subdomains, are rejected with advice.
+//! `münchen.de`), patterns are compared in the form of canonical URLs, and other tools' notations are rejected with advice.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;

@@ -14,14 +14,6 @@ use crate::url::{self, host};
 use crate::{Error, Result};
 
 /// One of several stores that share a crawl by host, written as in `--shard`: `2/8` is number 2 of the shards 0 to 7.
-///
-/// ```
-/// use cashrank_base::rules::Shard;
-///
-/// let shards: Vec<Shard> = ["0/2", "1/2"].iter().map(|text| text.parse().unwrap()).collect();
-/// let has_page = |shard: &&Shard| shard.has(b"http://example.org/a");
-/// assert_eq!(shards.iter().filter(has_page).count(), 1);
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Shard {

@@ -6,12 +6,6 @@ use super::scan::{HOST, short_run};
 
 /// Returns the host of a URL in canonical form, without user, password and port, as compared for "same host". IPv6
 /// addresses keep their brackets. Empty if `canonical` is not such a URL.
-///
-/// ```
-/// use cashrank_base::url::host;
-///
-/// assert_eq!(host(b"http://me@example.org:8080/a"), b"example.org");
-/// ```
 pub fn host(canonical: &[u8]) -> &[u8] {
     let Some(rest) =
         (canonical.strip_prefix(b"http://")).or_else(|| canonical.strip_prefix(b"https://"))
@@ -61,13 +55,6 @@ pub fn host_and_path(canonical: &[u8]) -> (&[u8], &[u8]) {
 /// Returns the registered domain of a host in canonical form: its public suffix and the label before it, by the public
 /// suffix list with the suffixes that companies added (`github.io`); for an unlisted suffix, the last two labels. A
 /// host without a registered domain is returned unchanged: an IP address, a public suffix, a single label.
-///
-/// ```
-/// use cashrank_base::url::domain;
-///
-/// assert_eq!(domain(b"www.example.co.uk"), b"example.co.uk");
-/// assert_eq!(domain(b"192.0.2.1"), b"192.0.2.1");
-/// ```
 pub fn domain(host: &[u8]) -> &[u8] {
     if is_ipv4(host) {
         return host;

@@ -1,7 +1,7 @@
 //! Joins relative links to the page they stand on, or to its `<base href>`.
 //!
-//! Most links are plain relative paths. The front of the base and the link are copied if a scan shows that the parser
-//! would keep the link's bytes; all other links go to the parser.
+//! The front of the base and the link are copied if a scan shows that the parser would keep the link's bytes; all other
+//! links go to the parser.
 
 use std::cell::OnceCell;
 
@@ -10,15 +10,6 @@ use ::url::Url;
 use super::{Reject, name_of, parse, scan};
 
 /// Base of relative links, which is resolved at the first one.
-///
-/// ```
-/// use cashrank_base::url::{LinkBase, canonical};
-///
-/// let base = LinkBase::new(b"https://example.org/a/b", Some(b"/c/"));
-/// let mut out = Vec::new();
-/// canonical(b"d", Some(&base), 8192, &mut out).unwrap();
-/// assert_eq!(out, b"https://example.org/c/d");
-/// ```
 #[derive(Debug)]
 pub struct LinkBase<'a> {
     page: &'a [u8],

@@ -1,11 +1,8 @@
 //! Canonical form of URLs: the name under which a page is known.
 //!
-//! Specified in `formats/url.md`: the form that the WHATWG URL standard gives the text, without its fragment, `http`
-//! and `https` only. Most URLs of a crawl are canonical, so [`canonical`] first tries to prove that by one scan of the
-//! bytes (`scan`) and parses only the others. Relative links are joined to a [`LinkBase`], plain ones without parsing.
-//! The fast paths give the same bytes as the parser, or fall back to it.
-//!
-//! Nothing here panics, whatever the bytes.
+//! `formats/url.md` specifies it: the form of the WHATWG URL standard without the fragment, `http` and `https` only. Most
+//! URLs of a crawl are canonical, so [`canonical`] first tries to prove that by one scan of the bytes (`scan`). The fast
+//! paths give the same bytes as the parser, or fall back to it. Nothing here panics, whatever the bytes.
 
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
@@ -40,8 +37,7 @@ pub enum CanonicalForm {
 }
 
 impl CanonicalForm {
-    /// Returns the canonical form: `raw` is the input of [`canonical`], `appended` what it appended. Empty if the
-    /// arguments do not fit.
+    /// Returns the canonical form: `raw` is the input of [`canonical`], `appended` what it appended.
     pub fn text<'t>(self, raw: &'t [u8], appended: &'t [u8]) -> &'t [u8] {
         match self {
             CanonicalForm::AsIs => raw,

@@ -1,8 +1,7 @@
 //! Proves bytes canonical without parsing them.
 //!
-//! Every function here returns "canonical up to here", or `None` for "unknown, ask the parser". In the first case the
-//! parser must copy exactly these bytes. So a byte that the parser would escape, drop, fold or act on yields `None`, as
-//! does anything rare and hard to decide.
+//! Every function here returns "canonical up to here", where the parser must copy exactly these bytes, or `None` for
+//! "unknown, ask the parser".
 
 use wide::u8x16;
 

@@ -57,8 +57,7 @@ const DECIMALS: f64 = 1e8;
 
 impl Config {
     /// Sets damping, 0 <= damping < 1. The value used is the nearest multiple of 2^-32; for 0.85, the multiple below.
-    /// [`Config::damping`] returns it, and [`Config::damping_bound`] bounds the effect of the rounding for values of at
-    /// most eight decimals.
+    /// [`Config::damping_bound`] bounds the effect of the rounding for values of at most eight decimals.
     pub fn set_damping(&mut self, damping: f64) -> Result<()> {
         self.damping = checked_damping(damping)?;
         Ok(())
@@ -69,7 +68,6 @@ impl Config {
         self.damping
     }
 
-    /// Returns the damping that is used.
     pub fn damping(&self) -> f64 {
         self.damping as f64 / 2f64.powi(32)
     }
@@ -82,10 +80,8 @@ impl Config {
 
     /// Returns a bound on the L1 distance between PageRank at the damping used and at that requested.
     ///
-    /// Let p and q be PageRank at d and e, so p = d M p + (1 - d) v and q = e M q + (1 - e) v, with M a
-    /// column-stochastic matrix and v a distribution. Then p - q = e M (p - q) + (d - e) (M p - v). M does not increase
-    /// norms, and M p and v are distributions, so |p - q| <= e |p - q| + 2 |d - e|, which gives |p - q| <= 2
-    /// |d - e| / (1 - e), and likewise with d and e exchanged.
+    /// With PageRank p = d M p + (1 - d) v and q = e M q + (1 - e) v, p - q = e M (p - q) + (d - e) (M p - v), and M does
+    /// not increase norms: |p - q| <= e |p - q| + 2 |d - e|, so |p - q| <= 2 |d - e| / (1 - e).
     pub fn damping_bound(&self) -> f64 {
         // Both are multiples of 2^-32 x 10^-8, so their difference is exact.
         let used = u128::from(self.damping) * DECIMALS as u128;
@@ -106,17 +102,14 @@ impl Config {
         self.estimator = (estimator != self.window.estimator()).then_some(estimator);
     }
 
-    /// Returns the estimator of importance.
     pub fn estimator(&self) -> Estimator {
         self.estimator.unwrap_or(self.window.estimator())
     }
 
-    /// Returns the length of the window or the limit on its age, if either is set.
     pub fn span(&self) -> Option<Span> {
         self.window.span().or(self.max_age)
     }
 
-    /// Returns the policy by which rows of the history are kept.
     pub fn policy(&self) -> RowPolicy {
         self.window.rows(self.estimator())
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{LinkCounts, Reason, What};
 
-/// Counts of what was read and what was left out, since the store was created.
+/// Counts of what a store read and left out since it was created.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Records applied, including gone pages and failed fetches.
@@ -19,22 +19,18 @@ pub struct Counters {
     pub skipped: [u64; Reason::ALL.len()],
     /// Pieces of input that are not crawl records, such as comments and requests.
     pub other: u64,
-    /// Records of pages that are out of scope.
     #[serde(default)]
     pub out_of_scope: u64,
     /// Links read from applied records.
     pub links: u64,
     /// Links to something that is not a page, such as `mailto:`.
     pub links_scheme: u64,
-    /// Links whose target is not a URL.
     pub links_invalid: u64,
-    /// Links whose target is longer than `--limit-url`.
     pub links_too_long: u64,
     /// Links from a page to itself that were dropped.
     pub links_own: u64,
     /// Links that repeat an earlier target of the same record.
     pub links_repeated: u64,
-    /// Links to pages that are out of scope.
     #[serde(default)]
     pub links_out_of_scope: u64,
     /// Pages visited at least once.
@@ -75,7 +71,6 @@ pub mod with_shard {
 /// Counts of a store that is a shard ([`crate::rules::Shard`]).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardCounts {
-    /// Records of other shards, which were ignored.
     pub other_records: u64,
     /// Pages of other shards, known from links only.
     pub remote_pages: u64,

@@ -14,8 +14,7 @@
 //! reported as absent. r is summed in integers and rounded up.
 //!
 //! **Waiting cash.** The estimate counts the cash of pages that the end of a round would recycle ([`is_recycled`]) as
-//! distributed to the virtual page. This changes no page's dR and only reduces r. The ledger itself is unchanged, so a
-//! snapshot can be taken anywhere.
+//! distributed to the virtual page. This changes no page's dR and only reduces r.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,8 +47,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Returns the window of settled scores, which cover no period. Whether the bound was reached takes the rounding of
-    /// the damping into account, as the published bound does.
+    /// Returns the window of settled scores, which cover no period. The bound includes the rounding of the damping.
     pub fn settled(config: &Config, scores: &dyn Scores) -> Window {
         let mut effort = scores.effort();
         let bound = scores.certificate().and_then(|found| found.received_l1);
@@ -70,7 +68,7 @@ impl Window {
     }
 }
 
-/// Importance of a page, and its share of all distributed cash.
+/// Importance, and share of all distributed cash.
 pub type PageScores = (f64, f64);
 
 /// Returns a predicate for rows that are measures of the window.
@@ -137,8 +135,7 @@ impl WindowBase {
     }
 }
 
-/// Bases of the pages of a chunk, for windows that begin at given marks: a page's cell at the mark or, if it was
-/// admitted later, its endowment.
+/// Bases of a chunk's pages, by mark: a page's cell at the mark or, if it was admitted later, its endowment.
 struct Bases<'p> {
     view: &'p dyn HistoryView,
     /// Marks, each with the cells of the leading pages of the chunk that existed at the mark.
@@ -289,7 +286,6 @@ impl<'p> Estimation<'p> {
         self.walk(|page| self.window.estimator.read(estimate(page)), each)
     }
 
-    /// Passes the result of `take` for each page to `each`, like [`Estimation::blocks`].
     fn walk<T>(
         &self,
         mut take: impl FnMut(&EstimatePage<'_>) -> T,
@@ -420,17 +416,15 @@ fn certificate(
     Some(certificate)
 }
 
-/// Function that returns (received, distributed) of a page; both are the same where receipts are not known.
+/// Function that returns (received, distributed) of a page.
 type PageEstimate = Box<dyn Fn(&EstimatePage<'_>) -> (f64, f64)>;
 
-/// Returns the estimate 1/`pages` for every page.
 fn even(pages: u64) -> PageEstimate {
     let each = 1.0 / pages as f64;
     Box::new(move |_| (each, each))
 }
 
 impl Estimation<'_> {
-    /// Returns the conversion from units to shares of 1.
     fn scale(&self) -> Result<PageEstimate> {
         match self.config.policy() {
             RowPolicy::Sums => Ok(self.summed()),

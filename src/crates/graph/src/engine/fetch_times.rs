@@ -16,7 +16,6 @@ const BELIEVED: u64 = 10;
 /// Number of fetches from which one may be an outlier: of two, either date may be wrong.
 const SOME: u64 = 3;
 
-/// Fetches within one year: their number and the range of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct YearOfFetches {
     fetches: u64,

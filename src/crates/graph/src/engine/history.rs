@@ -126,9 +126,8 @@ impl Notes {
         self.notes.len() + 2 * self.totals.len() >= self.full
     }
 
-    /// Logs what a page distributed in a visit or a recycling, or a fetch that distributed nothing: of a page found
-    /// unchanged, only the last fetch changes, and a failure is not a fetch of the page.
-    /// `totals` are those of the page's fetches so far, if the record gave these instead of one fetch.
+    /// Logs what a page distributed in a visit or a recycling, or a fetch that distributed nothing. `totals` are those of
+    /// the page's fetches so far, if the record gave these instead of one fetch.
     pub(super) fn add(
         &mut self,
         page: PageId,
@@ -229,10 +228,8 @@ impl Notes {
 /// Distance in page order at which a note is prefetched.
 const ROWS_AHEAD: usize = 16;
 
-/// Iterator over admissions in page order.
 pub type Admissions<'a> = Box<dyn Iterator<Item = Result<Admission>> + 'a>;
 
-/// Finds the admissions of pages in ascending order.
 pub struct AdmissionCursor<'a> {
     later: Peekable<Admissions<'a>>,
     current: Admission,
@@ -286,7 +283,6 @@ pub fn merge<'a>(
     })
 }
 
-/// Reader of rows in page order, which can look ahead.
 pub struct RunReader<'a> {
     blocks: Blocks<'a>,
     block: Vec<HistoryRow>,
@@ -325,7 +321,6 @@ impl RunReader<'_> {
         &self.block[self.taken - rows..self.taken]
     }
 
-    /// Returns an error if rows are left.
     pub fn check_end(&mut self) -> Result<()> {
         self.ahead()?.first().map_or(Ok(()), |row| {
             Err(Error::internal(format!(
@@ -466,8 +461,7 @@ const RUNS_MERGED: usize = 65;
 /// 2. of more than [`RUNS_MAX`], the [`RUNS_MERGED`] with the fewest rows: so a row is merged log(rows) /
 ///    log([`RUNS_MERGED`]) times.
 ///
-/// A merge needs additional space of the size of its input until the commit frees the old runs. While the number of
-/// pages grows, little is merged, and the history takes hardly more space than its rows.
+/// A merge needs additional space of the size of its input until the commit frees the old runs.
 pub fn mergeable(runs: &[(u64, u64)], marks: &[CashMark], pages: u64) -> Option<Range<usize>> {
     let window = |interval: u64| marks.iter().rposition(|mark| mark.number <= interval);
     let mut end = runs.len();

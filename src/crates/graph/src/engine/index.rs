@@ -1,14 +1,10 @@
 //! Index from a URL's fingerprint to its page number.
 //!
-//! The index never sees a URL. A fingerprint is a keyed 128-bit hash; 9 of its bits choose a segment, 63 more are
-//! the tag. Two URLs that agree in those 72 bits would be taken for one page, whatever the size of the index: about
-//! 1e-4 expected pairs among a billion URLs ([`Index::expected_wrong_merges`]).
+//! A fingerprint is a keyed 128-bit hash; 9 of its bits choose a segment, 63 more are the tag. Two URLs that agree in
+//! those 72 bits would be taken for one page: about 1e-4 expected pairs among a billion URLs
+//! ([`Index::expected_wrong_merges`]). Segments grow independently: at any time at most one of 512 is held twice.
 //!
-//! Segments grow independently: at any time at most one of 512 is held twice.
-//!
-//! A **segment** holds tags and their pages in an array of 10-byte slots, sorted by tag, with gaps.
-//!
-//! A tag's home is its share of the array: `home = floor(tag x homes / 2^63)`. Entries are pushed right where homes
+//! A **segment** holds tags and their pages in an array of 10-byte slots, sorted by tag, with gaps. A tag's home is its share of the array: `home = floor(tag x homes / 2^63)`. Entries are pushed right where homes
 //! collide, and a search ends at the first larger tag. With L = floor(log2 homes), a slot holds, from its highest bit
 //! on:
 //!
@@ -46,7 +42,6 @@ pub const LEAST_SLOTS: u64 = (LEAST_HOMES + REACH) as u64;
 /// Number of fingerprints that are prefetched at a time.
 pub const TOUCHED: usize = 64;
 
-/// Map from fingerprint to [`PageId`], in memory.
 pub struct Index {
     pub segments: Vec<IndexSegment>,
     pages: u64,
@@ -62,7 +57,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Locates a fingerprint in an index with these numbers of slots per segment, as given by `Index::each_segment`.
+    /// Locates a fingerprint in an index with these numbers of slots per segment.
     pub fn of(fingerprint: Fingerprint, slots: &[u64; SEGMENTS]) -> Probe {
         let (segment, tag) = Index::split(fingerprint);
         let layout = SegmentLayout::new(slots[segment] as usize - REACH);
@@ -81,7 +76,7 @@ impl Probe {
     }
 }
 
-/// Returns the number of homes of a segment in an index of `pages` pages.
+/// Returns the number of homes of a segment for `pages` pages in all.
 fn homes_for(pages: u64) -> usize {
     ((pages >> SEGMENT_BITS) as usize * 5 / 4).max(LEAST_HOMES)
 }
@@ -149,8 +144,7 @@ impl Index {
     }
 
     /// Returns the page of this fingerprint, or assigns the next number. The flag is true if the page is new. Fails
-    /// with `Error::AddressSpace` if memory cannot be reserved; `Error::Damaged` if fingerprints are too alike to be
-    /// hashes.
+    /// with `Error::Damaged` if fingerprints are too alike to be hashes.
     pub fn admit(&mut self, fingerprint: Fingerprint) -> Result<(PageId, bool)> {
         let (segment, tag) = Self::split(fingerprint);
         match self.segments[segment].admit(tag, PageId(self.pages))? {
@@ -226,8 +220,7 @@ pub const REACH: usize = 1 << HOME_BITS;
 const LEAST_HOMES: usize = 1 << (TAG_BITS + HOME_BITS - 64);
 /// Number of homes below which a segment doubles; above, it grows by an eighth.
 const SMALL: usize = 1 << 15;
-/// Number of homes from which huge pages are requested. Arrays smaller than one huge page profit too, because they are
-/// adjacent.
+/// Number of homes from which huge pages are requested: smaller arrays are adjacent.
 const HUGE: usize = 1 << 16;
 /// Maximum load of a segment, as a fraction; beyond it the segment grows.
 const FULL: (usize, usize) = (7, 8);
@@ -372,7 +365,6 @@ impl SegmentLayout {
     }
 }
 
-/// Array of slots sorted by tag.
 pub struct IndexSegment {
     layout: SegmentLayout,
     slots: Cells<Slot>,
@@ -512,7 +504,6 @@ fn bytes_of(homes: usize) -> u64 {
     ((homes + REACH) * size_of::<Slot>()) as u64
 }
 
-/// Returns the number of homes after growing once.
 fn grown(homes: usize) -> usize {
     homes + if homes < SMALL { homes } else { homes / 8 }
 }

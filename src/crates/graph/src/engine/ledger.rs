@@ -4,10 +4,9 @@
 //! visited page passes its cash to the pages it links to; the virtual page (section 1) takes the teleport part, all
 //! rounding and all that dangling pages cannot pass on, and pays it out to all pages alike.
 //!
-//! Departures from the paper: cash is whole units, not fractions of 1; a page is admitted with [`ENDOWMENT`] units, so
-//! that the supply grows with the graph; and pages that nobody fetches are emptied at the end of every *round*
-//! ([`Ledger::end_round`]), because the cash they hoard would stop the clock G. With `recycle_after` 0 none is emptied,
-//! as in the paper, whose proof (Lemma 6.2) assumes that every page is visited infinitely often.
+//! Departures from the paper: cash is whole units; a page is admitted with [`ENDOWMENT`] units, so that the supply grows
+//! with the graph; and pages that nobody fetches are emptied at the end of every *round* ([`Ledger::end_round`]), because
+//! the cash they hoard would stop the clock G.
 //!
 //! One cell per page: `cash(i) = cells[i] + paid`, wrapping, where `paid` is the sum that every page has received from
 //! the virtual page. So paying all pages is one addition.
@@ -43,7 +42,6 @@ pub mod age {
     pub const GONE: u8 = 15;
 }
 
-/// Totals of the ledger, of which the manifest and marks hold copies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     pub pages: u64,
@@ -80,7 +78,6 @@ impl Totals {
     }
 }
 
-/// Distinct link targets of a page with their weights.
 pub type TargetLinks<'a> = Links<'a, u64, PageId>;
 
 /// Returns `floor(units x d)`, with damping d in 1/2^32.
@@ -141,7 +138,6 @@ pub fn damping_units(damping: f64) -> u64 {
     }
 }
 
-/// Converts damping to 1/2^32 like [`damping_units`], and refuses values out of range.
 pub fn checked_damping(damping: f64) -> Result<u64> {
     if !(0.0..1.0).contains(&damping) {
         return Err(crate::Error::Usage(format!(
@@ -189,7 +185,6 @@ impl Ledger {
         )
     }
 
-    /// Releases the memory of cells and ages.
     pub(super) fn release_memory(&mut self) {
         self.cells = Cells::default();
         self.ages = Cells::default();
@@ -308,7 +303,7 @@ impl Ledger {
         self.totals.visits += visits;
     }
 
-    /// Takes a page's cash and counts it as distributed, by advancing G.
+    /// Takes a page's cash, and advances G by it.
     fn empty(&mut self, page: PageId) -> u64 {
         let cash = self.cash(page);
         self.set(page, 0u64.wrapping_sub(self.totals.paid));
@@ -363,7 +358,6 @@ impl Ledger {
         Ok(())
     }
 
-    /// Iterates over the chunks changed since the last [`Ledger::clean`], in order.
     pub fn dirty_chunks(&self) -> impl Iterator<Item = u64> + '_ {
         self.dirty.all()
     }
@@ -383,7 +377,6 @@ impl Ledger {
     }
 }
 
-/// Marks the chunk of a page as changed in `dirty`, a bitmap of chunks.
 fn touch(dirty: &mut Bits, page: PageId) {
     dirty.set(page.0 / CHUNK_PAGES);
 }

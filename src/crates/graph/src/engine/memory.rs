@@ -97,7 +97,6 @@ impl Engine<InMemory> {
         Engine::with_storage(config, Limits::default().pages, storage)
     }
 
-    /// Returns the number of rows of the history as last merged.
     pub fn history_rows(&self) -> u64 {
         let runs = self.storage().runs.iter();
         runs.map(|(_, rows)| rows.len() as u64).sum()
@@ -109,7 +108,6 @@ impl Engine<InMemory> {
         Some(rows)
     }
 
-    /// Estimates the current importance of all pages.
     pub fn ranking(&mut self) -> Result<Ranking> {
         self.ranking_by(None)
     }

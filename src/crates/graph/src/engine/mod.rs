@@ -1,8 +1,8 @@
 //! The engine: Adaptive OPIC over a stream of records. No clock, no files, no threads.
 //!
-//! Records come in stream order: in batches to [`Engine::apply_entry`], which admits their names to the index, and from
-//! there with page numbers to [`Engine::apply`]. Cash moves in the [`Ledger`], and rows are appended to the history. Names,
-//! history runs and marks go to a [`Storage`]: [`InMemory`] for library use and tests, the store for real runs.
+//! Records come in batches to [`Engine::apply_entry`], which admits their names to the index, and from there with page
+//! numbers to [`Engine::apply`]. Cash moves in the [`Ledger`], and rows are appended to the history. Names, history runs
+//! and marks go to a [`Storage`]: [`InMemory`] for library use and tests, the store for real runs.
 
 mod cells;
 mod config;
@@ -98,7 +98,7 @@ impl EngineState {
     }
 }
 
-/// Adaptive OPIC over a stream of records; see the module documentation.
+/// Adaptive OPIC over a stream of records.
 pub struct Engine<S = InMemory> {
     config: Config,
     index: Index,
@@ -165,7 +165,6 @@ impl<S: Storage> Engine<S> {
         Ok(())
     }
 
-    /// Returns the state without the arrays.
     pub fn state(&self) -> EngineState {
         EngineState {
             totals: *self.ledger.totals(),
@@ -186,7 +185,6 @@ impl<S: Storage> Engine<S> {
         &self.state.marks
     }
 
-    /// Returns counts of what was read so far.
     pub fn counters(&self) -> &Counters {
         &self.state.counters
     }
@@ -230,9 +228,8 @@ impl<S: Storage> Engine<S> {
     }
 
     /// Applies an entry, whose pages were admitted. `links` are the distinct targets of a visit or, of an unchanged
-    /// page, of the page with the same content; other entries have none. `totals` are those of the page's fetches so
-    /// far, if the record gives these instead of one fetch. After an error the record may have been applied in part,
-    /// and the engine must not be used.
+    /// page, the page with the same content. `totals` are those of the page's fetches so far, if the record gives these
+    /// instead of one fetch. After an error the engine must not be used.
     pub fn apply(
         &mut self,
         entry: &BatchEntry,
@@ -343,9 +340,8 @@ impl<S: Storage> Engine<S> {
         !matches!(self.ledger.age(page), age::NEVER | age::COMPLETED)
     }
 
-    /// Returns the note of the fetch that a record reports, without a digest. Unless the record is replayed, the page was
-    /// fetched at the record's own time or, without one, at the latest time so far that is not an outlier. Totals that a
-    /// record gives are taken as they are.
+    /// Returns the note of the fetch that a record reports, without a digest. Without a time of its own, and unless it
+    /// gives totals, it was at the latest time so far that is not an outlier.
     fn fetch(&self, fetched_at: Option<Time>, has_totals: bool) -> HistoryNote {
         let latest = || {
             let latest = self.state.fetch_times.latest().filter(|_| !has_totals);

@@ -3,9 +3,8 @@
 //! Rows of one page are joined in stream order. Joining is associative, so results do not depend on the order in which
 //! runs are merged.
 //!
-//! A visit counts as an observation if the page has a digest: of its content, if the record gave one, else of the set
-//! of its links. Two consecutive observations with digests of the same kind show whether the page changed between them.
-//! A record that says "unchanged" (304, `revisit`) is a comparison by itself.
+//! Two consecutive observations with digests of the same kind, of a page's content or of the set of its links, show whether
+//! the page changed between them. A record that says "unchanged" (304, `revisit`) is a comparison by itself.
 //!
 //! **Measures**: the cash that each visit distributed, kept separately until no window needs it. The dropped measures
 //! of a page leave one row in front, the *base*, with their visits, the last fetch, and G at the newest measure.
@@ -21,7 +20,6 @@ use crate::{Error, Result};
 /// Stands for an unknown time.
 pub const NO_TIME: Time = Time::MIN;
 
-/// Joined measures of one page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HistoryRow {
     pub page: u64,
@@ -65,7 +63,6 @@ impl HistoryRow {
         self.fetches.join(&next.fetches);
     }
 
-    /// Returns the fetches of the page, if this row joins all its rows.
     pub fn known(&self) -> Fetches {
         Fetches {
             recycled: self.recycled,
@@ -178,7 +175,6 @@ impl RowFetches {
         }
     }
 
-    /// Appends later observations.
     pub fn join(&mut self, next: &RowFetches) {
         if next.reached {
             (self.failed, self.last_failed) = (next.failed, next.last_failed);
@@ -205,7 +201,6 @@ impl RowFetches {
     }
 }
 
-/// Returns the digest that an observation leaves: of an unchanged page, none.
 fn own(digest: Digest) -> Digest {
     match digest {
         Digest::UNCHANGED => Digest::NONE,
@@ -262,7 +257,6 @@ fn join(row: &mut HistoryRow, next: &HistoryRow) -> bool {
 }
 
 impl RowPolicy {
-    /// Returns true if measures need the clock.
     pub fn is_timed(self) -> bool {
         self != RowPolicy::Sums
     }

@@ -79,8 +79,7 @@ pub fn ratio_up(units: u128, clock: u128) -> f64 {
     up(units as f64 / clock as f64)
 }
 
-/// Returns slightly more than `x`, to cover the rounding of a few operations and of the published values: each is off
-/// by at most 2^-53 of itself, and they sum to 1.
+/// Returns slightly more than `x`, to cover the rounding of a few operations and of the published values.
 fn up(x: f64) -> f64 {
     x * (1.0 + 1e-14) + 1e-14
 }
@@ -98,8 +97,7 @@ pub struct Effort {
     pub links_touched: u64,
     /// Number of links in the rows.
     pub links: u64,
-    /// True if it started from an earlier settled state, so its input was more than these rows. Stored from version 3
-    /// of snapshots on.
+    /// True if it started from an earlier settled state.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
 }
@@ -112,8 +110,7 @@ pub trait Scores: Sync {
     fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()>;
 }
 
-/// Unit of which importances are whole multiples: (units + `offset`)/`sum`, or 0 if that is negative. Units take fewer
-/// bytes than an `f64` and restore it bit by bit.
+/// Unit of which importances are whole multiples: (units + `offset`)/`sum`, or 0 if that is negative.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScoreUnits {
     /// Offset that every page has in addition to its units.
@@ -166,7 +163,6 @@ pub struct SettledPages<'a> {
     pub costs: &'a [u8],
 }
 
-/// Numbers of a settled state per page, for filling.
 #[derive(Debug)]
 pub struct SettledPagesMut<'a> {
     pub own: &'a mut [i64],

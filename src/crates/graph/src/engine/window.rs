@@ -34,7 +34,6 @@ pub enum WindowPolicy {
     Interpolation(Span),
 }
 
-/// Largest number of measures per page that a policy may request.
 pub const MEASURES_MAX: u32 = 1000;
 
 /// Function that converts a span to units of G.
@@ -57,7 +56,6 @@ impl WindowPolicy {
         ),
     ];
 
-    /// Returns the policy by which rows are kept if importance is read by `estimator`.
     pub fn rows(self, estimator: Estimator) -> RowPolicy {
         match (self, estimator) {
             (WindowPolicy::Fixed { least, .. }, Estimator::Distributed) => {
@@ -78,7 +76,6 @@ impl WindowPolicy {
         }
     }
 
-    /// Returns the length of the window, if it has one.
     pub fn span(self) -> Option<Span> {
         match self {
             WindowPolicy::Fixed { span, .. } | WindowPolicy::Interpolation(span) => Some(span),
@@ -291,8 +288,7 @@ impl FromStr for Span {
 
 /// Number of parts into which the time of a window is divided.
 const PARTS: Time = 64;
-/// Largest forward jump of time, in seconds, that is accepted at once. A larger one is accepted if the next record
-/// confirms it; otherwise a single wrong date would end the window for all records before it.
+/// Largest forward jump of time, in seconds, that is accepted at once; a larger one must be confirmed by the next record.
 const LEAP_MAX: Time = 365 * 24 * 60 * 60;
 
 /// Table that maps times to G, as far back as a window in fetch time needs it, in at most 67 entries. The last entry
@@ -353,7 +349,7 @@ impl TimeTable {
 }
 
 /// Point in the stream at which windows can begin: the end of a round, or of a pass. The storage keeps a copy of the
-/// ledger's cells under `number`. The start of the stream is mark 0 and costs nothing.
+/// ledger's cells under `number`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CashMark {
     /// Number of the mark, from 1; 0 is the start of the stream.

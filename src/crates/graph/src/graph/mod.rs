@@ -1,9 +1,8 @@
 //! Links as rows of numbers in memory: one table for graphs, crawls and crawl orders.
 //!
 //! [`LinkRows`] has consecutive rows, read by row or transposed: 4 bytes per link and 8 per row, and a weight per link if
-//! weights differ. [`Graph`] is one with a row per page. [`LatestRows`] are the rows of a crawl, which come in any order
-//! and can be replaced: 4 bytes per link and 20 to 28 per page, and weights as in a table. A new table beside the old one
-//! removes replaced rows when they outweigh the live ones, so memory stays within three times the need of the live rows.
+//! weights differ. [`LatestRows`] are the rows of a crawl, which come in any order and can be replaced: 20 to 28 bytes per
+//! page. A new table removes replaced rows when they outweigh the live ones.
 
 #[cfg(any(test, feature = "testing"))]
 #[path = "tests/builder.rs"]
@@ -63,7 +62,6 @@ impl<'a, T> From<&'a [T]> for Links<'a, u64, T> {
 }
 
 impl<'a, W: Weight, T: Copy> Links<'a, W, T> {
-    /// Links of a page that has none.
     pub const NONE: Links<'a, W, T> = Links {
         targets: &[],
         weights: &[],
@@ -100,7 +98,6 @@ impl<'a, W: Weight, T: Copy> Links<'a, W, T> {
 
 /// Links whose weights sum to less than 2^63. A target of weight 0 is not linked.
 impl<'a, T: Copy> Links<'a, u64, T> {
-    /// Yields the targets that are linked, with their weights.
     pub fn linked(self) -> impl Iterator<Item = (T, u64)> + 'a {
         self.iter().filter(|&(_, weight)| weight > 0)
     }
@@ -202,7 +199,6 @@ impl<W: Weight> LinkRows<W> {
         self.within(start..self.ends[row])
     }
 
-    /// Returns the targets of all links, row after row.
     pub fn targets(&self) -> &[u32] {
         &self.targets
     }
