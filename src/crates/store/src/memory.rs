@@ -101,7 +101,7 @@ impl Need {
     /// Returns the need of an engine with `pages` pages, at least its present number; under a budget, for a log limited
     /// to it ([`log_rows`]).
     pub fn of<S: Storage>(engine: &Engine<S>, pages: u64, budget: Option<u64>) -> Need {
-        let index = engine.index().bytes_at(pages);
+        let index = engine.index.bytes_at(pages);
         Need::new(engine.config(), pages, index, budget)
     }
 

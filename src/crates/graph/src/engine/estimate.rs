@@ -214,7 +214,7 @@ impl<'p> Estimation<'p> {
         now.clock += waiting;
         now.virtual_received += waiting;
         let length = |span: Span| span.units(now.clock, now.pages, &view.state().times);
-        let start = config.window.start(now.clock, &length);
+        let start = (config.window).start(now.clock, now.pages, &view.state().times);
         let start = start.max(view.state().window_start);
         let begun = CashMark::default();
         let moved = |mark: &&CashMark| now.clock > mark.totals.clock || mark.number == 0;
@@ -240,12 +240,12 @@ impl<'p> Estimation<'p> {
             policy: config.window,
             mark: base.number,
             settled: None,
-            turnovers: match best {
-                Some(_) => Some(since_base as f64 / supply),
-                None => {
-                    let since = now.clock.saturating_sub(start);
-                    config.window.turnovers(since, supply, &length)
-                }
+            turnovers: match config.window {
+                _ if best.is_some() => Some(since_base as f64 / supply),
+                WindowPolicy::Fixed { .. } => Some(now.clock.saturating_sub(start) as f64 / supply),
+                WindowPolicy::Interpolation(Span::Turnovers(turnovers)) => Some(turnovers),
+                WindowPolicy::Interpolation(span) => Some(length(span) as f64 / supply),
+                _ => None,
             },
             estimator: config.estimator(),
             certificate: certificate(config, &now, &base, residual),

@@ -344,9 +344,6 @@ pub fn rows_of_run(run: Blocks<'_>) -> Rows<'_> {
 
 /// Number of pages whose rows are merged at a time.
 const STRETCH: usize = 128;
-/// Number of consecutive rows of one run, with no row of another run in between, that are passed on without joining.
-const ALONE: usize = 64;
-
 /// Merge of runs, one stretch of [`STRETCH`] pages at a time.
 struct RunMerge<'a> {
     policy: RowPolicy,
@@ -361,35 +358,14 @@ struct RunMerge<'a> {
 
 impl RunMerge<'_> {
     fn next(&mut self, block: &mut Vec<HistoryRow>) -> Result<()> {
-        // The next page, the run that has it, and the next page of the other runs.
-        let (mut first, mut others) = (None, u64::MAX);
-        for (at, run) in self.runs.iter_mut().enumerate() {
-            let Some(page) = run.ahead()?.first().map(|row| row.page) else {
-                continue;
-            };
-            match first {
-                Some((least, _)) if least <= page => others = others.min(page),
-                before => {
-                    others = before.map_or(others, |(least, _)| least);
-                    first = Some((page, at));
-                }
-            }
+        let mut first = None;
+        for run in &mut self.runs {
+            let page = run.ahead()?.first().map(|row| row.page);
+            first = first.into_iter().chain(page).min();
         }
-        let Some((first, at)) = first else {
+        let Some(first) = first else {
             return Ok(());
         };
-        let run = &mut self.runs[at];
-        let ahead = run.ahead()?;
-        let alone = &ahead[..ahead.partition_point(|row| row.page < others)];
-        if !self.policy.is_timed()
-            && alone.len() >= ALONE
-            && alone.is_sorted_by(|row, next| row.page < next.page)
-        {
-            let rows = alone.len();
-            block.extend_from_slice(alone);
-            run.taken += rows;
-            return Ok(());
-        }
         self.next_stretch(first)?;
         self.give_out(block)
     }

@@ -220,8 +220,6 @@ pub const REACH: usize = 1 << HOME_BITS;
 const LEAST_HOMES: usize = 1 << (TAG_BITS + HOME_BITS - 64);
 /// Number of homes below which a segment doubles; above, it grows by an eighth.
 const SMALL: usize = 1 << 15;
-/// Number of homes from which huge pages are requested: smaller arrays are adjacent.
-const HUGE: usize = 1 << 16;
 /// Maximum load of a segment, as a fraction; beyond it the segment grows.
 const FULL: (usize, usize) = (7, 8);
 /// Number of homes per entry that a segment of hashes never reaches.
@@ -390,13 +388,9 @@ impl SlotSearch {
 
 impl IndexSegment {
     fn with_homes(homes: usize) -> Result<IndexSegment> {
-        let slots = Cells::reserve(homes + REACH)?;
-        if homes >= HUGE {
-            slots.advise_huge();
-        }
         Ok(IndexSegment {
             layout: SegmentLayout::new(homes),
-            slots,
+            slots: Cells::reserve(homes + REACH)?,
             used: 0,
         })
     }

@@ -176,8 +176,6 @@ impl Ledger {
     ) -> Result<()> {
         let pages = totals.pages as usize;
         self.totals = totals;
-        self.cells.in_use(pages.next_power_of_two());
-        self.ages.in_use(pages.next_power_of_two() / 2);
         self.clean();
         load(
             &mut self.cells[..pages],
@@ -186,8 +184,7 @@ impl Ledger {
     }
 
     pub(super) fn release_memory(&mut self) {
-        self.cells = Cells::default();
-        self.ages = Cells::default();
+        (self.cells, self.ages) = Default::default();
     }
 
     pub fn totals(&self) -> &Totals {
@@ -244,10 +241,6 @@ impl Ledger {
             });
         }
         self.totals.pages += 1;
-        if self.totals.pages.is_power_of_two() {
-            self.cells.in_use(self.totals.pages as usize);
-            self.ages.in_use(self.totals.pages as usize / 2);
-        }
         if page.0.is_multiple_of(CHUNK_PAGES) {
             self.dirty.grow(page.0 / CHUNK_PAGES + 1);
         }

@@ -101,7 +101,7 @@ impl EngineState {
 /// Adaptive OPIC over a stream of records.
 pub struct Engine<S = InMemory> {
     config: Config,
-    index: Index,
+    pub index: Index,
     ledger: Ledger,
     log: Notes,
     /// Page of each name of the current batch, as far as they were admitted.
@@ -111,10 +111,10 @@ pub struct Engine<S = InMemory> {
     /// State besides the arrays; the ledger has the current totals.
     state: EngineState,
     storage: S,
-    /// True if the records were applied before, in an earlier pass.
-    is_replay: bool,
+    /// True if the following records were applied before, in an earlier pass, and so are not fetches.
+    pub is_replay: bool,
     /// Shard of the store, whose remote pages are counted.
-    shard: Option<Shard>,
+    pub shard: Option<Shard>,
 }
 
 impl<S: Storage> Engine<S> {
@@ -138,7 +138,7 @@ impl<S: Storage> Engine<S> {
     }
 
     /// Restores the state of a checkpoint; `load` fills cells and ages. The caller checks the law, and restores the
-    /// index by [`Engine::restore_index`].
+    /// index.
     pub fn restore(
         &mut self,
         state: EngineState,
@@ -147,15 +147,6 @@ impl<S: Storage> Engine<S> {
         self.ledger.restore(state.totals, load)?;
         self.state = state;
         Ok(())
-    }
-
-    /// Sets the index of all pages, rebuilt from their fingerprints.
-    pub fn restore_index(&mut self, index: Index) {
-        self.index = index;
-    }
-
-    pub fn index(&self) -> &Index {
-        &self.index
     }
 
     /// Releases index and cash. No record may be applied afterwards.
@@ -210,15 +201,6 @@ impl<S: Storage> Engine<S> {
 
     pub fn storage(&self) -> &S {
         &self.storage
-    }
-
-    pub fn set_shard(&mut self, shard: Option<Shard>) {
-        self.shard = shard;
-    }
-
-    /// Sets whether the following records were applied before, in an earlier pass, and so are not fetches.
-    pub fn set_replay(&mut self, is_replay: bool) {
-        self.is_replay = is_replay;
     }
 
     /// Counts an entry that does not concern a page.
@@ -428,9 +410,8 @@ impl<S: Storage> Engine<S> {
             Ok::<(), Error>(())
         })?;
         // The start of the window moves forward.
-        let Totals { clock, pages, .. } = *self.ledger.totals();
-        let length = |span: Span| span.units(clock, pages, &self.state.times);
-        let start = window.start(clock, &length);
+        let clock = self.ledger.totals().clock;
+        let start = window.start(clock, pages, &self.state.times);
         self.state.window_start = self.state.window_start.max(start);
         self.make_mark()
     }
@@ -447,9 +428,9 @@ impl<S: Storage> Engine<S> {
         };
         self.storage.keep_mark(&mark, self.ledger.cells())?;
         self.state.marks.push(mark);
-        let (limit, start) = (self.config.marks.into(), self.state.window_start);
-        if let Some(at) = (self.config.window).superfluous(&self.state.marks, limit, start) {
-            let dropped = self.state.marks.remove(at);
+        let (marks, start) = (&mut self.state.marks, self.state.window_start);
+        if marks.len() > usize::from(self.config.marks) {
+            let dropped = marks.remove(self.config.window.superfluous(marks, start));
             self.storage.drop_mark(dropped.number)?;
         }
         Ok(())
@@ -467,6 +448,8 @@ impl<S: Storage> Engine<S> {
 
 /// Returns the time of a measure, as far as the window needs it: G, pages, and the window's length.
 fn moment(window: WindowPolicy, times: &TimeTable, clock: u128, pages: u64) -> (u128, u64, u128) {
-    let (known, span) = window.noted(pages, &|span| span.units(clock, pages, times));
-    (clock, known, span)
+    match window {
+        WindowPolicy::Interpolation(span) => (clock, pages, span.units(clock, pages, times)),
+        _ => (clock, 0, 0),
+    }
 }

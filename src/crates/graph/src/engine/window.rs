@@ -36,9 +36,6 @@ pub enum WindowPolicy {
 
 pub const MEASURES_MAX: u32 = 1000;
 
-/// Function that converts a span to units of G.
-pub(super) type Length<'a> = &'a dyn Fn(Span) -> u128;
-
 impl WindowPolicy {
     /// Ways to write a window, each with a short description.
     pub const FORMS: [(&'static str, &'static str); 6] = [
@@ -102,19 +99,13 @@ impl WindowPolicy {
         }
     }
 
-    /// Returns G at the start of a window that ends at `clock`; 0 if its start is not a value of G.
-    pub(super) fn start(self, clock: u128, length: Length<'_>) -> u128 {
+    /// Returns G at the start of a window that ends now ([`Span::units`]); 0 if its start is not a value of G.
+    pub(super) fn start(self, clock: u128, pages: u64, times: &TimeTable) -> u128 {
         match self {
-            WindowPolicy::Fixed { span, .. } => clock.saturating_sub(length(span)),
+            WindowPolicy::Fixed { span, .. } => {
+                clock.saturating_sub(span.units(clock, pages, times))
+            }
             _ => 0,
-        }
-    }
-
-    /// Returns the number of pages and the interval of the clock to store with a measure; 0 for nothing.
-    pub(super) fn noted(self, pages: u64, length: Length<'_>) -> (u64, u128) {
-        match self {
-            WindowPolicy::Interpolation(span) => (pages, length(span)),
-            _ => (0, 0),
         }
     }
 
@@ -143,28 +134,11 @@ impl WindowPolicy {
         }
     }
 
-    /// Returns the index of the mark to drop when there are more than `limit`; `start` is G at the start of the window.
-    pub(super) fn superfluous(
-        self,
-        marks: &[CashMark],
-        limit: usize,
-        start: u128,
-    ) -> Option<usize> {
+    /// Returns the index of the mark to drop if one must go; `start` is G at the start of the window.
+    pub(super) fn superfluous(self, marks: &[CashMark], start: u128) -> usize {
         match self {
-            _ if marks.len() <= limit => None,
-            WindowPolicy::Fixed { .. } => Some(superfluous_since(marks, start)),
-            _ => Some(superfluous(marks)),
-        }
-    }
-
-    /// Returns the length in turnovers of a window that does not begin at a mark; `since` is the cash distributed since
-    /// its start, and `supply` all cash.
-    pub(super) fn turnovers(self, since: u128, supply: f64, length: Length<'_>) -> Option<f64> {
-        match self {
-            WindowPolicy::Fixed { .. } => Some(since as f64 / supply),
-            WindowPolicy::Interpolation(Span::Turnovers(turnovers)) => Some(turnovers),
-            WindowPolicy::Interpolation(span) => Some(length(span) as f64 / supply),
-            _ => None,
+            WindowPolicy::Fixed { .. } => superfluous_since(marks, start),
+            _ => superfluous(marks),
         }
     }
 }
@@ -460,8 +434,8 @@ mod tests {
             };
             mark.totals.rounds = round;
             marks.push(mark);
-            if let Some(at) = WindowPolicy::Auto.superfluous(&marks, 6, 0) {
-                marks.remove(at);
+            if marks.len() > 6 {
+                marks.remove(WindowPolicy::Auto.superfluous(&marks, 0));
             }
             assert!(marks.len() <= 6);
             let ages: Vec<u64> = marks.iter().map(|m| round - m.totals.rounds).collect();
@@ -492,8 +466,8 @@ mod tests {
             mark.totals.clock = u128::from(round);
             marks.push(mark);
             let start = u128::from(round).saturating_sub(length);
-            if let Some(at) = window.superfluous(&marks, limit, start) {
-                marks.remove(at);
+            if marks.len() > limit {
+                marks.remove(window.superfluous(&marks, start));
             }
             assert!(marks.len() <= limit);
             assert_eq!(marks.last().unwrap().totals.clock, u128::from(round));

@@ -9,8 +9,6 @@
 mod builder;
 mod pairs;
 
-use std::ops::Range;
-
 use crate::rows::{Row, Rows, RowsVisitor, Stop};
 use crate::{Error, Result};
 
@@ -129,13 +127,6 @@ pub struct LinkRows<W = u64> {
     weights: Vec<W>,
 }
 
-#[inline]
-fn ranges(ends: &[usize]) -> impl ExactSizeIterator<Item = Range<usize>> {
-    let mut start = 0;
-    ends.iter()
-        .map(move |&end| std::mem::replace(&mut start, end)..end)
-}
-
 /// Returns the start of each node's row, with an entry for each occurrence of the node in `of`, and the number of
 /// entries. While rows are filled, starts become ends.
 fn starts(nodes: usize, of: &[u32]) -> (Vec<usize>, usize) {
@@ -183,7 +174,7 @@ impl<W: Weight> LinkRows<W> {
     }
 
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &[u32]> {
-        ranges(&self.ends).map(|row| &self.targets[row])
+        self.all().map(|links| links.targets)
     }
 
     pub fn row(&self, row: usize) -> &[u32] {
@@ -191,24 +182,21 @@ impl<W: Weight> LinkRows<W> {
     }
 
     pub fn all(&self) -> impl ExactSizeIterator<Item = Links<'_, W>> {
-        ranges(&self.ends).map(|row| self.within(row))
-    }
-
-    pub fn at(&self, row: usize) -> Links<'_, W> {
-        let start = if row == 0 { 0 } else { self.ends[row - 1] };
-        self.within(start..self.ends[row])
-    }
-
-    pub fn targets(&self) -> &[u32] {
-        &self.targets
+        (0..self.ends.len()).map(|row| self.at(row))
     }
 
     #[inline]
-    fn within(&self, row: Range<usize>) -> Links<'_, W> {
+    pub fn at(&self, row: usize) -> Links<'_, W> {
+        let start = if row == 0 { 0 } else { self.ends[row - 1] };
+        let row = start..self.ends[row];
         Links {
             weights: self.weights.get(row.clone()).unwrap_or_default(),
             targets: &self.targets[row],
         }
+    }
+
+    pub fn targets(&self) -> &[u32] {
+        &self.targets
     }
 
     /// Adds a row. The first one with weights assigns weights to the links before it.

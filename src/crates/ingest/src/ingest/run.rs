@@ -268,7 +268,7 @@ impl IngestRun<'_> {
     /// Reads the inputs of a pass, or visits the pages of kept rows. Returns false if it was stopped, or if the stream was
     /// read before.
     fn read_pass(&mut self) -> Result<bool> {
-        self.writer.engine.set_replay(self.is_repeating());
+        self.writer.engine.is_replay = self.is_repeating();
         if self.is_between_passes() {
             self.writer.engine.begin_pass()?;
         }

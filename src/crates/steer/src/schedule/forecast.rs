@@ -196,8 +196,6 @@ impl Forecast {
             handed: Cells::reserve(crawl.pages() as usize)?,
             received: Cells::reserve(crawl.pages() as usize)?,
         };
-        flow.handed.advise_huge();
-        flow.received.advise_huge();
         let Some(ranking) = ranking.filter(|ranking| {
             ranking.bound_l1.is_finite() && (ranking.damping - self.damping).abs() < 1e-6
         }) else {

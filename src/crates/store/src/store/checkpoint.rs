@@ -167,7 +167,7 @@ impl StoreWriter {
         check_count(&dir.join("fingerprints"), known, pages)?;
         take_index(&mut engine, index, from_file);
         let shard = engine.storage().identity.settings.input.shard;
-        engine.set_shard(shard);
+        engine.shard = shard;
         Ok(engine)
     }
 

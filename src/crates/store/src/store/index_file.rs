@@ -90,7 +90,7 @@ fn write(disk: &dyn Disk, dir: &Path, store: u64, index: &Index, sum: u64) -> Re
 pub fn keep_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
     let store = engine.storage();
     let pages = store.manifest.engine.totals.pages;
-    if engine.index().pages() != pages || !is_due(pages, store.indexed) {
+    if engine.index.pages() != pages || !is_due(pages, store.indexed) {
         return Ok(());
     }
     let Some(sum) = store.names.sum_of_prints()? else {
@@ -100,7 +100,7 @@ pub fn keep_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
         &*store.disk,
         &store.dir,
         store.identity.hash,
-        engine.index(),
+        &engine.index,
         sum,
     )?;
     engine.storage_mut().indexed = pages;
@@ -119,7 +119,7 @@ pub fn trust_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
 
 /// Takes an index, and records how many of its pages are from the file, or why that was not used.
 pub(super) fn take_index(engine: &mut Engine<StoreWriter>, index: Index, from_file: Result<u64>) {
-    engine.restore_index(index);
+    engine.index = index;
     let store = engine.storage_mut();
     store.indexed = from_file.as_ref().copied().unwrap_or_default();
     store.rebuilt = from_file.err();

@@ -73,8 +73,6 @@ impl LedgerBlock {
             norm: 0,
             advance: 0,
         };
-        block.own.advise_huge();
-        block.accounts.advise_huge();
         // Reading the memory before writing would fault each page twice.
         block.streaks.fill(0);
         Ok(block)

@@ -301,7 +301,7 @@ impl IngestRun<'_> {
         let engine = &self.writer.engine;
         entry.what == What::Visit
             && engine
-                .index()
+                .index
                 .get(batch.fingerprints[entry.source as usize])
                 .is_some_and(|page| page.0 >= self.known && engine.ledger().age(page) != age::NEVER)
     }
