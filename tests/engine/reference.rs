@@ -26,7 +26,6 @@ pub struct Row {
 pub enum Last {
     Never,
     Round(u64),
-    Completed,
     Gone,
 }
 
@@ -108,24 +107,7 @@ impl Reference {
             Event::Fetch(fetch) => self.fetch(fetch),
             Event::BeginPass if self.round_records > 0 => self.end_round(),
             Event::BeginPass => {}
-            Event::CompletePass => {
-                for page in self.unread() {
-                    self.complete(page);
-                }
-            }
         }
-    }
-
-    /// Returns the pages without a record.
-    pub fn unread(&self) -> Vec<usize> {
-        let is_unread = |page: &usize| matches!(self.last[*page], Last::Never | Last::Completed);
-        (0..self.cash.len()).filter(is_unread).collect()
-    }
-
-    /// Visits such a page to complete a pass.
-    pub fn complete(&mut self, page: usize) {
-        self.visit(page, Vec::new(), Last::Completed);
-        self.count_record();
     }
 
     fn admit(&mut self, name: u32) -> usize {
@@ -174,7 +156,7 @@ impl Reference {
         self.count_record();
     }
 
-    /// Notes the time of a fetch: that of its own record. A target visited to complete a pass was not fetched.
+    /// Notes the time of a fetch: that of its own record.
     fn fetched(&mut self, page: usize, at: Option<i64>) {
         self.last_fetch[page] = at.max(self.last_fetch[page]);
     }
@@ -231,7 +213,6 @@ impl Reference {
         match self.last[page] {
             _ if self.recycle_after == 0 => false,
             Last::Never | Last::Gone => true,
-            Last::Completed => false,
             // Not visited in the last `recycle_after` rounds, including the current one.
             Last::Round(round) => round + self.recycle_after <= self.now.rounds,
         }

@@ -27,7 +27,6 @@ fn agree(run: &Run, reference: &Reference) -> Result<(), TestCaseError> {
         );
         let expected = match reference.last[page] {
             Last::Never => age::NEVER,
-            Last::Completed => age::COMPLETED,
             Last::Gone => age::GONE,
             Last::Round(round) => (reference.now.rounds - round + 1).min(13) as u8,
         };

@@ -23,7 +23,6 @@ pub struct Fetch {
 pub enum Event {
     Fetch(Fetch),
     BeginPass,
-    CompletePass,
 }
 
 fn time() -> impl Strategy<Value = Option<i64>> {
@@ -79,7 +78,6 @@ pub fn event(pages: u32) -> impl Strategy<Value = Event> {
     prop_oneof![
         12 => fetch(pages).prop_map(Event::Fetch),
         1 => Just(Event::BeginPass),
-        1 => Just(Event::CompletePass),
     ]
 }
 
@@ -131,7 +129,6 @@ impl Run {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::BeginPass => self.engine.begin_pass().unwrap(),
-            Event::CompletePass => self.engine.complete_pass().unwrap(),
             Event::Fetch(fetch) => {
                 let name = |page: u32| Cow::Owned(format!("p{page}").into_bytes());
                 self.record(&Record {

@@ -90,7 +90,7 @@ const _: () = assert!(
 /// Flag: the note has the time of a fetch.
 const FETCHED: u64 = 1;
 pub(super) const VISITED: u64 = 2;
-/// Flag: the record is a fetch of the page, not a replayed record or a visit that completes a pass.
+/// Flag: the record is a fetch of the page, not a replayed record.
 pub(super) const REACHED: u64 = 4;
 pub(super) const FAILED: u64 = 8;
 /// Flags of a note that holds the totals of all fetches of its page so far.

@@ -36,7 +36,7 @@ pub mod age {
     pub const NOW: u8 = 1;
     /// Age of a page visited this many rounds ago or more.
     pub const OLDEST: u8 = 13;
-    /// Age of a page that is known as a link target only and was visited as dangling at the end of a pass.
+    /// Age of a page without a record that an earlier version visited as dangling at the end of a pass.
     pub const COMPLETED: u8 = 14;
     /// Age of a page that was gone at its last visit (404, 410).
     pub const GONE: u8 = 15;
@@ -254,7 +254,7 @@ impl Ledger {
     }
 
     /// Visits `page` with these links: distributes its cash by `Shares`, then lets the virtual page pay. `age` is the
-    /// page's age after the visit: now, completed or gone. Returns C, the units distributed by the visit.
+    /// page's age after the visit: now or gone. Returns C, the units distributed by the visit.
     pub fn visit<'a>(&mut self, page: PageId, links: impl Into<TargetLinks<'a>>, age: u8) -> u64 {
         let links = links.into();
         let cash = self.empty(page);

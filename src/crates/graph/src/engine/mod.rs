@@ -317,7 +317,7 @@ impl<S: Storage> Engine<S> {
         )))
     }
 
-    /// Returns true if an earlier visit left a row of the page; visits that complete a pass leave none.
+    /// Returns true if an earlier visit left a row of the page.
     fn has_row(&self, page: PageId) -> bool {
         !matches!(self.ledger.age(page), age::NEVER | age::COMPLETED)
     }
@@ -369,20 +369,6 @@ impl<S: Storage> Engine<S> {
         }
         if self.log.is_full() {
             self.flush_log()?;
-        }
-        Ok(())
-    }
-
-    /// Visits every page that is known as a link target only, in order of first appearance, as if the input ended with
-    /// a record of each.
-    pub fn complete_pass(&mut self) -> Result<()> {
-        for page in (0..self.ledger.totals().pages).map(PageId) {
-            if !self.has_row(page) {
-                self.state.counters.records += 1;
-                let note = HistoryNote::default();
-                self.visit(page, TargetLinks::NONE, age::COMPLETED, note, None);
-                self.end_record()?;
-            }
         }
         Ok(())
     }
