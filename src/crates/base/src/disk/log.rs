@@ -47,9 +47,6 @@ impl LogBlock {
     }
 }
 
-/// Last block that was read: its first page, and its values.
-pub type Held<T> = Option<(u64, Vec<T>)>;
-
 struct LogBlockHeader {
     first: u64,
     pages: u32,
@@ -365,25 +362,6 @@ impl BlockLog {
         } else {
             Err(self.leads_nowhere(page))
         }
-    }
-
-    /// Returns the value of `page` in its block, which `unpack` decodes unless `held` has it; `None` if the block has
-    /// fewer values than it claims.
-    pub fn value_of<'h, T>(
-        &self,
-        page: u64,
-        held: &'h mut Held<T>,
-        unpack: impl FnOnce(&LogBlock) -> Result<Vec<T>>,
-    ) -> Result<Option<&'h T>> {
-        let has = |(first, values): &(u64, Vec<T>)| {
-            (*first..*first + values.len() as u64).contains(&page)
-        };
-        if !held.as_ref().is_some_and(has) {
-            let block = self.find(page)?;
-            *held = Some((block.first, unpack(&block)?));
-        }
-        let held = held.as_ref();
-        Ok(held.and_then(|(first, values)| values.get((page - first) as usize)))
     }
 
     /// Returns a hash of the checksums in the headers of all blocks up to the one that ends with `page`; `None` if none

@@ -313,12 +313,8 @@ impl RunReader<'_> {
     pub fn take_while(&mut self, fits: impl Fn(u64) -> bool) -> Result<&[HistoryRow]> {
         let rows = self.ahead()?.iter().take_while(|row| fits(row.page));
         let rows = rows.count();
-        Ok(self.take(rows))
-    }
-
-    fn take(&mut self, rows: usize) -> &[HistoryRow] {
         self.taken += rows;
-        &self.block[self.taken - rows..self.taken]
+        Ok(&self.block[self.taken - rows..self.taken])
     }
 
     pub fn check_end(&mut self) -> Result<()> {

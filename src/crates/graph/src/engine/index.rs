@@ -4,9 +4,9 @@
 //! those 72 bits would be taken for one page: about 1e-4 expected pairs among a billion URLs
 //! ([`Index::expected_wrong_merges`]). Segments grow independently: at any time at most one of 512 is held twice.
 //!
-//! A **segment** holds tags and their pages in an array of 10-byte slots, sorted by tag, with gaps. A tag's home is its share of the array: `home = floor(tag x homes / 2^63)`. Entries are pushed right where homes
-//! collide, and a search ends at the first larger tag. With L = floor(log2 homes), a slot holds, from its highest bit
-//! on:
+//! A **segment** holds tags and their pages in an array of 10-byte slots, sorted by tag, with gaps. A tag's home is its
+//! share of the array: `home = floor(tag x homes / 2^63)`. Entries are pushed right where homes collide, and a search ends
+//! at the first larger tag. With L = floor(log2 homes), a slot holds, from its highest bit on:
 //!
 //! | bits | what |
 //! |---|---|

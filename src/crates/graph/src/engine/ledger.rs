@@ -216,13 +216,15 @@ impl Ledger {
         age_at(&self.ages, page.0)
     }
 
-    pub fn prefetch(&self, page: PageId) {
-        self.prefetch_target(page);
-        prefetch_index(&*self.ages, page.index() / 2);
-    }
-
-    pub fn prefetch_target(&self, page: PageId) {
-        prefetch_index(&*self.cells, page.index());
+    /// Prefetches the memory that visits and links to targets need.
+    pub fn prefetch(&self, visited: impl Iterator<Item = PageId>, targets: &[PageId]) {
+        for page in targets {
+            prefetch_index(&*self.cells, page.index());
+        }
+        for page in visited {
+            prefetch_index(&*self.cells, page.index());
+            prefetch_index(&*self.ages, page.index() / 2);
+        }
     }
 
     fn set_age(&mut self, page: PageId, value: u8) {

@@ -276,16 +276,6 @@ impl<S: Storage> Engine<S> {
         self.end_record()
     }
 
-    /// Prefetches the memory that visits and links to targets need.
-    pub fn prefetch(&self, visited: impl Iterator<Item = PageId>, targets: &[PageId]) {
-        for &page in targets {
-            self.ledger.prefetch_target(page);
-        }
-        for page in visited {
-            self.ledger.prefetch(page);
-        }
-    }
-
     /// Advances the stream's clock, which never goes back, to the time of a record. Records before the first time count
     /// as of that time.
     fn note_time(&mut self, fetched_at: Option<Time>) {

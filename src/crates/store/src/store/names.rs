@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::batch::HashKey;
 use crate::codec::prefix;
-use crate::disk::log::{BlockLog, Held, LogBlock, LogLengths};
+use crate::disk::log::{BlockLog, LogBlock, LogLengths};
 use crate::disk::{Access, Disk};
 use crate::engine::Fingerprint;
 use crate::snapshot::blocks::flat;
@@ -193,10 +193,15 @@ impl NameReader {
     pub fn fingerprint(
         &self,
         page: u64,
-        held: &mut Held<Fingerprint>,
+        held: &mut Option<LogBlock>,
     ) -> Result<Option<Fingerprint>> {
-        let read = |block: &LogBlock| self.prints(block);
-        Ok(self.fingerprints.value_of(page, held, read)?.copied())
+        let block = match held.take_if(|block| block.pages().contains(&page)) {
+            Some(block) => held.insert(block),
+            None => held.insert(self.fingerprints.find(page)?),
+        };
+        let print = block.payload.as_chunks::<PRINT>().0;
+        let print = print.get((page - block.first) as usize);
+        Ok(print.map(|print| read_print(*print)))
     }
 
     /// Returns a checksum that identifies the fingerprints up to page `last`; `None` if no block ends with it.

@@ -75,7 +75,7 @@ impl IngestRun<'_> {
             targets.extend(row.targets.iter().map(|&target| page(target)));
         }
         let pages = rows.iter().map(|row| page(row.page));
-        self.writer.engine.prefetch(pages, targets);
+        self.writer.engine.ledger().prefetch(pages, targets);
         let mut rest = &targets[..];
         for row in rows {
             let links = TargetLinks {
