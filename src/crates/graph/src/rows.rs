@@ -1,5 +1,4 @@
-//! Links of pages as page numbers, wherever they are kept: one trait for settling, crawl orders, local ranks and exact
-//! PageRank.
+//! Links of pages as page numbers, wherever they are kept: one trait for all that reads them.
 //!
 //! A *row* holds the result of a page's latest visit: its distinct targets. A page that was visited and has no links
 //! has an empty row; a page that is only known as a target has none.

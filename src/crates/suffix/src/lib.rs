@@ -6,13 +6,6 @@
 /// Returns the registered domain of a host in lower case: its public suffix, with those that companies added
 /// (`github.io`), and the label before it; for an unlisted suffix, the last two labels. `None` if the host is a public
 /// suffix or a single label. A host that is an IP address is not recognised as one.
-///
-/// ```
-/// use cashrank_suffix::domain;
-///
-/// assert_eq!(domain(b"www.example.co.uk"), Some(&b"example.co.uk"[..]));
-/// assert_eq!(domain(b"co.uk"), None);
-/// ```
 pub fn domain(host: &[u8]) -> Option<&[u8]> {
     psl::domain(host).map(|domain| domain.as_bytes())
 }

@@ -1,8 +1,7 @@
 //! Settings as they are named in messages, and parts of the program that a build may lack.
 //!
-//! Below the command, nothing knows how a setting is given: a command has options, a program fields, a script
-//! arguments. Messages name a setting by its field, between backquotes (`` `keep_links` ``), and whoever shows them
-//! replaces it with [`name_settings`].
+//! Messages name a setting by its field, between backquotes (`` `keep_links` ``), and whoever shows them replaces it with
+//! the option, field or argument that it is there ([`name_settings`]).
 
 /// All settings that messages name.
 const SETTINGS: &str = "
@@ -18,12 +17,6 @@ pub fn is_setting(word: &str) -> bool {
 }
 
 /// Returns a message with each setting replaced by the caller's word for it.
-///
-/// ```
-/// let message = "`a.gz`: a record of more than `limit_links` 5: raise it";
-/// let message = cashrank_base::model::name_settings(message, |name| format!("{name}="));
-/// assert_eq!(message, "`a.gz`: a record of more than limit_links= 5: raise it");
-/// ```
 pub fn name_settings(message: &str, word: impl Fn(&str) -> String) -> String {
     let mut out = String::with_capacity(message.len());
     let mut rest = message;

@@ -1,5 +1,4 @@
-//! Lists of URLs as people and crawlers keep them, one per line: seeds, pages in progress, pages of a domain, chosen
-//! pages.
+//! Lists of URLs as people and crawlers keep them, one per line: seeds, pages in progress, chosen pages.
 //!
 //! A line holds one `http` or `https` URL in any form. Blank lines and comments (`#`) are ignored. A tab ends the URL, as in
 //! seed lists of Nutch's injector. Any other line counts as a name only if there is a page of that name (a graph of opaque

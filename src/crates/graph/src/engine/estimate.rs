@@ -264,10 +264,8 @@ impl<'p> Estimation<'p> {
         &self.window
     }
 
-    /// Passes the fetches and (importance, distributed) of all pages to `each` in blocks of at most
-    /// [`CHUNK_PAGES`], with the first page of each block; `each` may take the vector and leave
-    /// another. Importance is that of [`Window::estimator`] and sums to 1 over all pages. Returns the number of measures
-    /// read.
+    /// Passes the fetches and scores of all pages to `each` in blocks of at most [`CHUNK_PAGES`], with the first page of
+    /// each block; `each` may take the vector. Importance sums to 1. Returns the number of measures read.
     pub fn blocks(
         &self,
         each: impl FnMut(u64, &mut Vec<(Fetches, PageScores)>) -> Result<()>,
