@@ -7,7 +7,7 @@ use cashrank::{Error, PageState};
 use cashrank_steer::answers::{LookedUp, Rank, Rankings, look_up};
 use cashrank_store::memory::to_read;
 use cashrank_store::snapshot::LevelRanking;
-use cashrank_store::snapshot::export::{Format, NumberColumn, Page, Setup, TableOf, export_each};
+use cashrank_store::snapshot::export::{Format, LineWriter, NumberColumn, Page, Setup, TableOf};
 
 use super::common::{
     Asked, Basis, Exit, MemoryArg, certainly_above, counted, lines, print, report_lines, say,
@@ -118,21 +118,18 @@ impl RankArgs {
         let memory = self.memory.budget().map(|of| of.saturating_sub(held));
         let found = OutputTarget::Standard.put(|out| {
             let path = Path::new("standard output");
-            let (mut lines, mut found) = (Some(lines), LookedUp::default());
-            export_each(format, &setup, out, path, &mut |write| {
-                let lines = lines.take().into_iter().flatten();
-                found = look_up(rankings, lines, memory, |row| {
-                    if row.rank > 0 {
-                        return write(row);
-                    }
-                    // An unknown name may contain control characters.
-                    write(&Page {
-                        url: shown(&row.url),
-                        ..Page::default()
-                    })
-                })?;
-                Ok(())
+            let mut table = LineWriter::new(format, &setup, out, path)?;
+            let found = look_up(rankings, lines, memory, |row| {
+                if row.rank > 0 {
+                    return table.push(row);
+                }
+                // An unknown name may contain control characters.
+                table.push(&Page {
+                    url: shown(&row.url),
+                    ..Page::default()
+                })
             })?;
+            table.finish()?;
             Ok(found)
         })?;
         report_lines("--from", found.skipped);

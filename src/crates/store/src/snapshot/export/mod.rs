@@ -25,6 +25,7 @@ use crate::{Error, Result};
 pub(super) use self::columns::reversed;
 pub use self::columns::{NumberColumn, Score, TableOf, ValueKind};
 pub use self::order::{LEAST_SORTING, MOST_SORTING, Order, ordered};
+pub use self::text::LineWriter;
 pub use crate::engine::Page;
 
 registry! {
@@ -133,9 +134,6 @@ pub enum Content {
     Field,
 }
 
-/// Source of rows: passes each to a callback, up to the first error.
-pub type RowSource<'r> = dyn FnMut(&mut dyn FnMut(&Page<'_>) -> Result<()>) -> Result<()> + 'r;
-
 /// Options of an export besides its format; [`Content`] tells which of them a format uses.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
@@ -189,48 +187,29 @@ pub fn export<'a>(
     path: &Path,
     rows: impl IntoIterator<Item = Result<Page<'a>>>,
 ) -> Result<ExportCounts> {
-    let (mut count, mut gone) = (0, 0);
-    let mut rows = rows.into_iter();
-    let left_out = export_each(format, setup, out, path, &mut |write| {
-        for row in &mut rows {
-            let row = row?;
-            if leaves_out(format, setup, &row) {
-                gone += 1;
-            } else {
-                write(&row)?;
-                count += 1;
-            }
-        }
-        Ok(())
-    })?;
-    Ok(ExportCounts {
-        pages: count - left_out,
-        left_out,
-        gone,
-    })
-}
-
-/// Writes all rows of a source like [`export`]. Returns the number of rows left out because of their names.
-pub fn export_each(
-    format: Format,
-    setup: &Setup,
-    out: impl Write + Send,
-    path: &Path,
-    rows: &mut RowSource<'_>,
-) -> Result<u64> {
-    let out = ExportOutput {
-        out: Box::new(out),
-        path,
-        failed: false,
-    };
+    let mut counts = ExportCounts::default();
+    let mut rows = rows.into_iter().filter(|row| {
+        let is_gone = (row.as_ref()).is_ok_and(|row| leaves_out(format, setup, row));
+        counts.gone += u64::from(is_gone);
+        counts.pages += u64::from(!is_gone);
+        !is_gone
+    });
+    let mut left_out = 0;
     match format {
         #[cfg(feature = "parquet")]
-        Format::Parquet => parquet::write(out, setup, rows).map(|()| 0),
+        Format::Parquet => parquet::write(ExportOutput::new(out, path), setup, &mut rows)?,
         #[cfg(feature = "sqlite")]
-        Format::Sqlite => sqlite::write(out, setup, rows).map(|()| 0),
-        _ if !format.is_text() => Err(lacks_feature(format.name(), format.name())),
-        _ => text::form_of(format, setup)?.write(out, rows),
+        Format::Sqlite => sqlite::write(ExportOutput::new(out, path), setup, &mut rows)?,
+        _ if !format.is_text() => return Err(lacks_feature(format.name(), format.name())),
+        _ => {
+            let mut lines = LineWriter::new(format, setup, out, path)?;
+            rows.try_for_each(|row| lines.push(&row?))?;
+            left_out = lines.finish()?;
+        }
     }
+    counts.pages -= left_out;
+    counts.left_out = left_out;
+    Ok(counts)
 }
 
 /// Returns true if a row is left out because its page is gone: a search engine has no document of it, or deletes it.
@@ -248,6 +227,14 @@ struct ExportOutput<'w> {
 }
 
 impl<'w> ExportOutput<'w> {
+    fn new(out: impl Write + Send + 'w, path: &'w Path) -> ExportOutput<'w> {
+        ExportOutput {
+            out: Box::new(out),
+            path,
+            failed: false,
+        }
+    }
+
     fn guarded<T>(
         &mut self,
         io: impl FnOnce(&mut (dyn Write + Send + 'w)) -> io::Result<T>,

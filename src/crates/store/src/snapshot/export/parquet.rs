@@ -20,7 +20,7 @@ use bytes::Bytes;
 use parquet::basic::Compression;
 use parquet::column::page::{CompressedPage, PageWriteSpec, PageWriter};
 use parquet::column::writer::{ColumnWriter, get_column_writer, get_typed_column_writer_mut};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{
     DEFAULT_WRITE_BATCH_SIZE, EnabledStatistics, WriterProperties, WriterPropertiesBuilder,
@@ -30,7 +30,7 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
 use super::columns::{ColumnValue, ExportColumn, ValueKind};
-use super::{ExportOutput, Page, RowSource, Setup};
+use super::{ExportOutput, Page, Setup};
 use crate::threads::lock;
 use crate::{Error, Result};
 
@@ -48,62 +48,6 @@ fn field(column: &ExportColumn) -> String {
         ValueKind::Integer => format!("{required} INT64 {name};"),
         ValueKind::Bool => format!("{required} BOOLEAN {name};"),
         ValueKind::Time => format!("{required} INT64 {name} (TIMESTAMP(MILLIS, true));"),
-    }
-}
-
-/// Values of a column until they are encoded, of its one type.
-struct ColumnBatch {
-    column: ExportColumn,
-    /// For each row 1 if it has a value, else 0.
-    known: Vec<i16>,
-    texts: Vec<ByteArray>,
-    reals: Vec<f64>,
-    integers: Vec<i64>,
-    bools: Vec<bool>,
-}
-
-impl ColumnBatch {
-    fn new(column: ExportColumn) -> ColumnBatch {
-        ColumnBatch {
-            column,
-            known: Vec::new(),
-            texts: Vec::new(),
-            reals: Vec::new(),
-            integers: Vec::new(),
-            bools: Vec::new(),
-        }
-    }
-
-    fn push(&mut self, page: &Page<'_>) -> Result<()> {
-        let value = self.column.of(page)?;
-        self.known.push(value.is_some().into());
-        match value {
-            None => {}
-            Some(ColumnValue::Text(text)) => self.texts.push(text.into()),
-            Some(ColumnValue::Real(number)) => self.reals.push(number),
-            Some(ColumnValue::Integer(number)) => self.integers.push(number as i64),
-            Some(ColumnValue::Time(seconds)) => self.integers.push(seconds * 1000),
-            Some(ColumnValue::Bool(is)) => self.bools.push(is),
-        }
-        Ok(())
-    }
-
-    fn encode(&mut self, group: &mut RowGroup) -> std::result::Result<(), ParquetError> {
-        let known = (!self.column.is_required).then_some(&*self.known);
-        match self.column.kind {
-            ValueKind::Text => group.write::<ByteArrayType>(&self.texts, known, None)?,
-            ValueKind::Real => group.write::<DoubleType>(&self.reals, known, None)?,
-            ValueKind::Bool => group.write::<BoolType>(&self.bools, known, None)?,
-            ValueKind::Integer | ValueKind::Time => {
-                group.write::<Int64Type>(&self.integers, known, None)?;
-            }
-        }
-        self.known.clear();
-        self.texts.clear();
-        self.reals.clear();
-        self.integers.clear();
-        self.bools.clear();
-        Ok(())
     }
 }
 
@@ -164,7 +108,11 @@ impl<W: Write + Send> ParquetFile<W> {
     }
 }
 
-pub(super) fn write(out: ExportOutput<'_>, setup: &Setup, rows: &mut RowSource<'_>) -> Result<()> {
+pub(super) fn write(
+    out: ExportOutput<'_>,
+    setup: &Setup,
+    rows: &mut dyn Iterator<Item = Result<Page<'_>>>,
+) -> Result<()> {
     let path = out.path;
     let columns = setup.all_columns();
     let properties = WriterProperties::builder()
@@ -174,29 +122,69 @@ pub(super) fn write(out: ExportOutput<'_>, setup: &Setup, rows: &mut RowSource<'
     let fields: String = columns.iter().map(field).collect();
     let schema = format!("message ranking {{{fields}}}");
     let mut file = ParquetFile::new(out, path, &schema, properties)?;
-    let mut batch: Vec<_> = columns.into_iter().map(ColumnBatch::new).collect();
-    // Numbers of rows of the batch and of the row group, and the latter's bytes of URLs.
-    let (mut batch_rows, mut group_rows, mut url_bytes) = (0, 0, 0);
-    rows(&mut |page| {
-        batch.iter_mut().try_for_each(|column| column.push(page))?;
-        batch_rows += 1;
+    let mut batch = Vec::with_capacity(BATCH_ROWS);
+    // Numbers of rows and of bytes of URLs in the row group.
+    let (mut group_rows, mut url_bytes) = (0, 0);
+    for page in rows {
+        let page = page?;
         group_rows += 1;
         url_bytes += page.url.len();
+        batch.push(page);
         let ends_group = group_rows >= GROUP_ROWS || url_bytes >= GROUP_URL_BYTES;
-        if ends_group || batch_rows >= BATCH_ROWS {
-            batch_rows = 0;
-            file.encode(|group| batch.iter_mut().try_for_each(|of| of.encode(group)))?;
+        if ends_group || batch.len() >= BATCH_ROWS {
+            encode(&mut file, &columns, &batch)?;
+            batch.clear();
         }
         if ends_group {
             (group_rows, url_bytes) = (0, 0);
             file.end_group()?;
         }
-        Ok(())
-    })?;
-    if batch_rows > 0 {
-        file.encode(|group| batch.iter_mut().try_for_each(|of| of.encode(group)))?;
+    }
+    if !batch.is_empty() {
+        encode(&mut file, &columns, &batch)?;
     }
     file.finish()
+}
+
+fn encode<W: Write + Send>(
+    file: &mut ParquetFile<W>,
+    columns: &[ExportColumn],
+    pages: &[Page<'_>],
+) -> Result<()> {
+    for column in columns {
+        let values = pages.iter().map(|page| column.of(page));
+        let values = values.collect::<Result<Vec<_>>>()?.into_iter();
+        let required = column.is_required;
+        file.encode(|group| match column.kind {
+            ValueKind::Text => {
+                let texts = values.map(|value| match value? {
+                    ColumnValue::Text(text) => Some(text.into()),
+                    _ => None,
+                });
+                group.write_values::<ByteArrayType>(texts, required)
+            }
+            ValueKind::Real => {
+                let reals = values.map(|value| match value? {
+                    ColumnValue::Real(number) => Some(number),
+                    _ => None,
+                });
+                group.write_values::<DoubleType>(reals, required)
+            }
+            ValueKind::Bool => {
+                let bools = values.map(|value| Some(value? == ColumnValue::Bool(true)));
+                group.write_values::<BoolType>(bools, required)
+            }
+            ValueKind::Integer | ValueKind::Time => {
+                let integers = values.map(|value| match value? {
+                    ColumnValue::Integer(number) => Some(number as i64),
+                    ColumnValue::Time(seconds) => Some(seconds * 1000),
+                    _ => None,
+                });
+                group.write_values::<Int64Type>(integers, required)
+            }
+        })?;
+    }
+    Ok(())
 }
 
 /// Number of rows to write to a column at a time. Pages end at multiples of it.

@@ -14,7 +14,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
 use super::columns::{ColumnValue, ExportColumn, ValueKind};
-use super::{ExportOutput, Page, RowSource, Setup};
+use super::{ExportOutput, Page, Setup};
 use crate::disk::{temporary, unfinished};
 use crate::model::utc;
 use crate::{Error, Result};
@@ -49,7 +49,7 @@ impl Drop for Scratch {
 pub(super) fn write(
     mut out: ExportOutput<'_>,
     setup: &Setup,
-    rows: &mut RowSource<'_>,
+    rows: &mut dyn Iterator<Item = Result<Page<'_>>>,
 ) -> Result<()> {
     let folder = setup.folder.clone().unwrap_or_else(std::env::temp_dir);
     let made = unfinished(&folder.join("cashrank-sqlite"), |path| {
@@ -63,13 +63,13 @@ pub(super) fn write(
     let places = vec!["?"; columns.len()].join(", ");
     let insert = format!("INSERT INTO ranking VALUES ({places})");
     let mut insert = database.prepare(&insert).map_err(failed)?;
-    rows(&mut |page| {
-        let values = columns.iter().map(|column| sql(column, page));
+    for page in rows {
+        let page = page?;
+        let values = columns.iter().map(|column| sql(column, &page));
         let values = values.collect::<Result<Vec<_>>>()?;
         let inserted = insert.execute(params_from_iter(&values));
         inserted.map_err(failed)?;
-        Ok(())
-    })?;
+    }
     drop(insert);
     database.execute_batch(END).map_err(failed)?;
     let closed = database.close().map_err(|(_, error)| error);

@@ -11,15 +11,16 @@
 //! and `vespa` delete none.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use super::columns::{ColumnValue, ExportColumn, domain_column, host_column, rank_column};
 use super::columns::{score_column, url_column};
-use super::{ExportOutput, Format, RowSource, Setup, name_without};
+use super::{ExportOutput, Format, Page, Setup, name_without};
 use crate::model::{Change, utc};
 use crate::{Error, Result};
 
 /// Returns the form of a format of lines.
-pub(super) fn form_of(format: Format, setup: &Setup) -> Result<FileForm> {
+fn form_of(format: Format, setup: &Setup) -> Result<FileForm> {
     let (url, score) = (url_column(), score_column(setup));
     let field = setup.field.as_deref().unwrap_or("importance");
     let key = json(field);
@@ -186,7 +187,7 @@ const PIECE: usize = 1 << 16;
 /// Lengths of Elasticsearch's `_id`, in bytes.
 const ID_BYTES: std::ops::RangeInclusive<usize> = 1..=512;
 
-pub(super) struct FileForm {
+struct FileForm {
     header: String,
     refused: RefusedBytes,
     row: RowForm,
@@ -225,36 +226,65 @@ impl FileForm {
             ..FileForm::new(before.zip(columns), end, put)
         }
     }
+}
 
-    pub fn write(self, mut out: ExportOutput<'_>, rows: &mut RowSource<'_>) -> Result<u64> {
-        let mut lines = self.header.into_bytes();
-        lines.reserve(2 * PIECE);
-        let mut left_out = 0;
-        rows(&mut |page| {
-            let ((bytes, format), instead) = (self.refused, "csv, jsonl or parquet");
-            name_without(&page.url, page.page.0, bytes, format, instead)?;
-            if self.has_ids && !ID_BYTES.contains(&page.url.len()) {
-                left_out += 1;
-                return Ok(());
-            }
-            let gone = self.gone.as_ref();
-            let gone = gone.filter(|_| page.change == Some(Change::Gone));
-            let (parts, end) = gone.unwrap_or(&self.row);
-            for (text, column) in parts {
-                lines.extend_from_slice(text.as_bytes());
-                let put = (self.put)(&mut lines, column.of(page)?);
-                put.map_err(|error| out.error(error))?;
-            }
-            lines.extend_from_slice(end.as_bytes());
-            if lines.len() >= PIECE {
-                let written = out.write_all(&lines);
-                lines.clear();
-                written.map_err(|error| out.error(error))?;
-            }
-            Ok(())
-        })?;
-        let written = out.write_all(&lines).and_then(|()| out.flush());
-        written.map_err(|error| out.error(error))?;
-        Ok(left_out)
+/// Writer of a file of lines, to which rows are added one by one. Output is buffered here.
+pub struct LineWriter<'w> {
+    form: FileForm,
+    out: ExportOutput<'w>,
+    lines: Vec<u8>,
+    left_out: u64,
+}
+
+impl<'w> LineWriter<'w> {
+    /// Begins a file like [`export`](super::export), in a text format.
+    pub fn new(
+        format: Format,
+        setup: &Setup,
+        out: impl Write + Send + 'w,
+        path: &'w Path,
+    ) -> Result<LineWriter<'w>> {
+        let mut form = form_of(format, setup)?;
+        Ok(LineWriter {
+            lines: std::mem::take(&mut form.header).into_bytes(),
+            form,
+            out: ExportOutput::new(out, path),
+            left_out: 0,
+        })
+    }
+
+    pub fn push(&mut self, page: &Page<'_>) -> Result<()> {
+        let ((bytes, format), instead) = (self.form.refused, "csv, jsonl or parquet");
+        name_without(&page.url, page.page.0, bytes, format, instead)?;
+        if self.form.has_ids && !ID_BYTES.contains(&page.url.len()) {
+            self.left_out += 1;
+            return Ok(());
+        }
+        let gone = self.form.gone.as_ref();
+        let gone = gone.filter(|_| page.change == Some(Change::Gone));
+        let (parts, end) = gone.unwrap_or(&self.form.row);
+        for (text, column) in parts {
+            self.lines.extend_from_slice(text.as_bytes());
+            let put = (self.form.put)(&mut self.lines, column.of(page)?);
+            put.map_err(|error| self.out.error(error))?;
+        }
+        self.lines.extend_from_slice(end.as_bytes());
+        if self.lines.len() >= PIECE {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let written = self.out.write_all(&self.lines);
+        self.lines.clear();
+        written.map_err(|error| self.out.error(error))
+    }
+
+    /// Completes the file. Returns the number of rows left out because of their names.
+    pub fn finish(mut self) -> Result<u64> {
+        self.write()?;
+        self.out.flush().map_err(|error| self.out.error(error))?;
+        Ok(self.left_out)
     }
 }
