@@ -66,27 +66,28 @@ pub(crate) struct Greeting {
 
 impl Greeting {
     fn differs(&self, other: &Greeting) -> Option<String> {
-        let (theirs, ours) = (&other.program, &self.program);
-        let version = || format!("is version {theirs}, and this one {ours}");
+        let Greeting { from, to, .. } = other;
         let counts = |what: &str, theirs: u64, ours: u64| {
-            let text = || format!("counts {theirs} {what}, and this one {ours}");
-            (theirs != ours).then(text)
+            format!("counts {theirs} {what}, and this one {ours}")
         };
-        let numbers = || {
-            let Greeting { from, to, .. } = other;
+        Some(if other.program != self.program {
+            format!(
+                "is version {}, and this one {}",
+                other.program, self.program
+            )
+        } else if other.processes != self.processes {
+            counts("processes", other.processes.into(), self.processes.into())
+        } else if (*from, *to) != (self.to, self.from) {
             format!(
                 "calls itself process {from} and this one process {to}: are the files with addresses the same?"
             )
-        };
-        (theirs != ours)
-            .then(version)
-            .or_else(|| counts("processes", other.processes.into(), self.processes.into()))
-            .or_else(|| ((other.from, other.to) != (self.to, self.from)).then(numbers))
-            .or_else(|| counts("shards", other.shards, self.shards))
-            .or_else(|| {
-                let differs = "was started with another --until";
-                (other.digest != self.digest).then(|| differs.into())
-            })
+        } else if other.shards != self.shards {
+            counts("shards", other.shards, self.shards)
+        } else if other.digest != self.digest {
+            "was started with another --until".into()
+        } else {
+            return None;
+        })
     }
 }
 

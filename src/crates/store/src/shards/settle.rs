@@ -229,7 +229,8 @@ fn settle_rows(
     });
     let together: Vec<_> = together.collect();
     let config = local_config(shards)?;
-    let mut watching = Watching::new(&options.watcher, None);
+    let (watcher, end) = (&*options.watcher, None);
+    let mut watching = Watching { watcher, end };
     // The published bound is against PageRank at the requested damping.
     let until = config.bound_for(options.until).unwrap_or(options.until);
     let until = RankOptions::until(config.damping_units(), until);

@@ -86,7 +86,8 @@ impl<I: FileInfo> BlockFile<I> {
             return Err(damaged("its directory does not match its checksum"));
         }
         let text = &directory[held as usize..directory.len() - TRAILER];
-        let info = parse_info::<I>(text, path)?;
+        let info: I =
+            serde_json::from_slice(text).map_err(|error| damaged(&format!("its info: {error}")))?;
         if !info.fits(count, columns) {
             return Err(damaged("its info does not fit its trailer"));
         }
@@ -197,20 +198,6 @@ impl<I: FileInfo> BlockFile<I> {
         }
         Ok(packed)
     }
-}
-
-/// Parses the info, its version first: another version may have other fields.
-fn parse_info<I: FileInfo>(text: &[u8], path: &Path) -> Result<I> {
-    #[derive(serde::Deserialize)]
-    struct InfoVersion {
-        version: u32,
-    }
-    let damaged = |error: serde_json::Error| Error::damaged(path, format!("its info: {error}"));
-    let InfoVersion { version } = serde_json::from_slice(text).map_err(damaged)?;
-    if version != version_of(&I::MAGIC) {
-        return Err(other_version::<I>(path, &version.to_string()));
-    }
-    serde_json::from_slice(text).map_err(damaged)
 }
 
 /// Returns the version that the digits of a magic name.

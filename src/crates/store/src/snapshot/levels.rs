@@ -71,7 +71,9 @@ impl Snapshot {
         // The sites are in memory while the ranking is read.
         let beside = to_read(self.len());
         let mut builder = SitesBuilder::new(level, memory, beside);
-        self.all_names(|name| builder.add(name))?;
+        for name in self.names() {
+            builder.add(name?.as_bytes())?;
+        }
         builder.build()
     }
 
@@ -196,7 +198,7 @@ impl LevelRanking {
 
     pub fn bound_l1(&self) -> Option<f64> {
         match self.computed() {
-            Some(info) => info.bound_l1(),
+            Some(info) => info.accuracy.bound_l1(),
             None => self.snapshot.bound_l1(),
         }
     }

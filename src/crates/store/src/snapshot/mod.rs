@@ -47,7 +47,7 @@ pub use read::{Selection, Snapshot, SnapshotPage};
 pub use search::{Failing, FailingHost, SearchOptions, SearchResult, WITHIN};
 pub use settling::settling_needs;
 pub use settling::{Expired, SettleSettings, Watcher, Watching};
-pub use settling::{publish, publish_in_turn, put_in_place, set_cash_aside};
+pub use settling::{publish, publish_in_turn, put_in_place};
 pub use write::{ClusterRanking, Info, Latest, prepare};
 
 /// First and last bytes of a snapshot: six letters, and the version in two digits.

@@ -188,9 +188,9 @@ impl RangeRanker {
                 values.push(key?);
             }
             rank(&mut values, before[2 * range]);
-            file.rewind()?;
-            values.into_iter().try_for_each(|rank| file.push(rank))?;
-            ranked.push(file.numbers()?);
+            let mut ranks = NumberFile::new(&self.folder)?;
+            values.into_iter().try_for_each(|rank| ranks.push(rank))?;
+            ranked.push(ranks.numbers()?);
         }
         Ok(self.keys.numbers()?.map(move |key| {
             let group = group(key?);
@@ -203,7 +203,7 @@ impl RangeRanker {
     }
 }
 
-/// Numbers in an unnamed file, which vanishes with the process: written in order, then read, and maybe replaced.
+/// Numbers in an unnamed file, which vanishes with the process: written in order, then read.
 struct NumberFile {
     path: PathBuf,
     file: BufWriter<Arc<File>>,
@@ -221,14 +221,10 @@ impl NumberFile {
         written.map_err(|error| Error::io(&self.path, "write")(error))
     }
 
-    fn rewind(&mut self) -> Result<()> {
-        let rewound = self.file.rewind();
-        rewound.map_err(Error::io(&self.path, "write"))
-    }
-
     /// Returns the numbers, from the first on.
     fn numbers(&mut self) -> Result<impl Iterator<Item = Result<u64>> + use<>> {
-        self.rewind()?;
+        let rewound = self.file.rewind();
+        rewound.map_err(Error::io(&self.path, "write"))?;
         let mut file = BufReader::with_capacity(BUFFER, self.file.get_ref().clone());
         let path = self.path.clone();
         let mut read = move || {

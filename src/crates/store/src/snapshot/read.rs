@@ -301,17 +301,6 @@ impl Snapshot {
         }
     }
 
-    /// Calls `visit` with all names, in number order, up to its first error.
-    pub(super) fn all_names(&self, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let mut visited = Ok(());
-        self.each_name(0..self.len(), &mut |name| {
-            if visited.is_ok() {
-                visited = visit(name);
-            }
-        })?;
-        visited
-    }
-
     /// Calls `visit` with the last fetch and the failures of each page, in order; other facts are not read or set.
     pub fn failures(&self, visit: &mut dyn FnMut(u32, &Fetches)) -> Result<()> {
         let wanted = [
@@ -431,19 +420,12 @@ impl Snapshot {
 
     /// Returns a bitmap of the selected pages; in a shard only own pages count. `None` selects all.
     pub fn within(&self, selection: &Selection) -> Result<Option<Bits>> {
-        let Selection {
-            scope,
-            without_gone,
-        } = selection;
-        let gone = without_gone.then(|| self.gone()).transpose()?;
-        let needs_names = !scope.is_all() || self.info().settings.input.shard.is_some();
-        if !needs_names && gone.is_none() {
-            return Ok(None);
+        let scope = &selection.scope;
+        let gone = selection.without_gone.then(|| self.gone()).transpose()?;
+        if scope.is_all() && self.info().settings.input.shard.is_none() {
+            return Ok(gone.map(|gone| Bits::of(0..self.len(), |page| !gone.get(page))));
         }
         let is_there = |page| gone.as_ref().is_none_or(|gone| !gone.get(page));
-        if !needs_names {
-            return Ok(Some(Bits::of(0..self.len(), is_there)));
-        }
         let mut within = Bits::new(self.len());
         let mut page = 0;
         self.each_name(0..self.len(), &mut |name| {

@@ -158,7 +158,11 @@ impl SettleSettings {
         view: &View,
     ) -> Result<Option<(SettlingResult, Option<Expired>)>> {
         let options = self.options_of(view)?;
-        let mut watching = Watching::new(&self.watcher, self.time);
+        let mut watching = Watching {
+            watcher: &self.watcher,
+            // A time beyond the range of the clock is no limit.
+            end: (self.time).and_then(|time| Instant::now().checked_add(time)),
+        };
         let mut rows = view.rows()?;
         rows.stay_in(self.rows.clone(), self.room(view, 0, UNPACKED_ROWS));
         let expired = self.expire.map(|after| Expired::of(view, after));
@@ -362,15 +366,6 @@ pub fn publish_in_turn(
     })
 }
 
-/// Copies the cash of a commit to a file, so that the store may commit while a snapshot is made. Returns the file, which
-/// the caller removes after that.
-pub fn set_cash_aside(disk: &dyn Disk, view: &mut View) -> Result<PathBuf> {
-    let name = format!("{:012}.cash.tmp", view.manifest.engine.counters.records);
-    let path = view.dir.join(SNAPSHOTS).join(name);
-    view.set_cash_aside(disk, &path)?;
-    Ok(path)
-}
-
 /// Publishes something of a committed state with `publish`. Fails if the view does not hold the store's lock, as two
 /// publishers would overwrite each other's files and order, or if the store was moved.
 pub(super) fn with_lock<T>(
@@ -434,19 +429,8 @@ fn remove_computed(disk: &dyn Disk, view: &View, info: &Info) -> Result<()> {
 
 /// Adapter of a [`Watcher`] with a time limit.
 pub struct Watching<'w> {
-    watcher: &'w Watcher,
-    end: Option<Instant>,
-}
-
-impl<'w> Watching<'w> {
-    /// Creates an adapter that ends after `time`.
-    pub fn new(watcher: &'w Watcher, time: Option<Duration>) -> Watching<'w> {
-        Watching {
-            watcher,
-            // A time beyond the range of the clock is no limit.
-            end: time.and_then(|time| Instant::now().checked_add(time)),
-        }
-    }
+    pub watcher: &'w Watcher,
+    pub end: Option<Instant>,
 }
 
 impl Watch for Watching<'_> {

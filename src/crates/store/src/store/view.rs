@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::SNAPSHOTS;
 use super::cash::{CashFile, mark_cells, open_marks, verify_mark};
 use super::folder::{
     check_in_place, is_busy, is_store, remove_leftovers, remove_unpublished, take_lock,
@@ -74,11 +75,14 @@ impl View {
         })
     }
 
-    /// Copies the cash to `path` and reads it from there, so that this state outlives any number of commits.
-    pub fn set_cash_aside(&mut self, disk: &dyn Disk, path: &Path) -> Result<()> {
-        let pages = self.manifest.engine.totals.pages;
-        self.cash = self.cash.copy(disk, path, pages)?;
-        Ok(())
+    /// Copies the cash to a file and reads it from there, so that this state outlives any number of commits. Returns the
+    /// file, which the caller removes after that.
+    pub fn set_cash_aside(&mut self, disk: &dyn Disk) -> Result<PathBuf> {
+        let state = &self.manifest.engine;
+        let name = format!("{:012}.cash.tmp", state.counters.records);
+        let path = self.dir.join(SNAPSHOTS).join(name);
+        self.cash = self.cash.copy(disk, &path, state.totals.pages)?;
+        Ok(path)
     }
 
     /// Returns an error if the store was moved away from its directory or removed.

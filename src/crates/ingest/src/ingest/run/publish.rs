@@ -196,7 +196,7 @@ impl IngestRun<'_> {
         let rank = move || {
             let settle = settling.as_ref();
             let is_apart = !is_last && settle.is_some_and(|settle| settle.is_possible(&view));
-            let aside = is_apart.then(|| snapshot::set_cash_aside(&*disk, &mut view));
+            let aside = is_apart.then(|| view.set_cash_aside(&*disk));
             let aside = aside.transpose()?;
             let _departs = (!is_apart).then_some(departs);
             let published = snapshot::publish_in_turn(

@@ -98,13 +98,6 @@ impl From<RankingColumn> for usize {
     }
 }
 
-impl ComputedInfo {
-    /// Returns the certified bound on the L1 distance of the scores, which sum to 1, from exact ones.
-    pub fn bound_l1(&self) -> Option<f64> {
-        self.accuracy.bound_l1()
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ComputedName {
     pub level: Level,
@@ -112,13 +105,6 @@ pub struct ComputedName {
 }
 
 impl ComputedName {
-    pub fn of(computing: &Computing) -> ComputedName {
-        ComputedName {
-            level: computing.level,
-            measure: computing.measure.name.into(),
-        }
-    }
-
     pub(super) fn beside(&self, path: &Path) -> PathBuf {
         let level = self.level.to_string().replace(':', "-");
         path.with_extension(format!("{level}.{}{RANKING}", self.measure))
@@ -296,12 +282,14 @@ pub fn publish_computed(
     with_lock(disk, view, || {
         let snapshot = Snapshot::latest(disk, &view.dir)?;
         let rows = snapshot.rows()?;
-        let name = ComputedName::of(computing);
+        let (level, measure) = (computing.level, computing.measure.name.into());
+        let name = ComputedName { level, measure };
         let path = name.beside(snapshot.path());
-        let names: &NamesVisit<'_> = &|visit| snapshot.all_names(visit);
+        let names: &NamesVisit<'_> =
+            &|visit| (snapshot.names()).try_for_each(|name| visit(name?.as_bytes()));
         let reading = to_read(snapshot.len());
-        let watching = &mut Watching::new(watcher, None);
-        let computed = computing.compute(&rows, (names, reading), &view.dir, watching)?;
+        let mut watching = Watching { watcher, end: None };
+        let computed = computing.compute(&rows, (names, reading), &view.dir, &mut watching)?;
         let Some(computed) = computed.filter(|_| !watcher.is_stopped()) else {
             return Ok(None);
         };
