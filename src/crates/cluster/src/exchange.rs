@@ -123,7 +123,6 @@ impl Rounds {
 /// Worker's ends of the channels to the thread that waits for rounds.
 type Ends = (Receiver<Vec<Vec<u8>>>, Sender<Event>);
 
-/// Connection of this process to all others.
 pub struct Cluster {
     process: usize,
     lines: Vec<Option<PeerLink>>,

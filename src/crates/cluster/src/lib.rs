@@ -6,9 +6,9 @@
 //!
 //! **Guarantees.** A message is from a process that knows the secret and began with the same program, shards, number of
 //! processes and digest, and nobody on the way read or changed it: Noise `NNpsk0` over Curve25519, ChaCha20-Poly1305
-//! and BLAKE2s. Strangers that connect while the processes meet are refused and reported ([`Joining::tell`]), without
-//! effect. Once all are connected, none listens any more. If a process ends, or is silent for [`Joining::silence`], all
-//! others get an error that names it, and nothing more is exchanged. Every holder of the secret is trusted.
+//! and BLAKE2s. Strangers that connect are refused and reported ([`Joining::tell`]); once all are connected, none listens
+//! any more. If a process ends, or is silent for [`Joining::silence`], all others get an error that names it, and nothing
+//! more is exchanged.
 //!
 //! **Timely** panics if a peer is lost. Here it never notices: the stream from which it reads blocks instead (`line`),
 //! and the error goes to the caller.
@@ -27,8 +27,7 @@ pub use exchange::Cluster;
 pub use joining::{Joining, PROCESSES_MAX, Secret, addresses};
 
 /// Connects the processes. Calls `is_stopped` often meanwhile, and stops waiting once that returns true. Fails with
-/// [`Error::Usage`] for invalid processes, or if one has other settings, and with [`Error::Io`] if this process's
-/// address is not available, or if some processes did not come.
+/// [`Error::Usage`] if one has other settings, and with [`Error::Io`] if some did not come.
 pub fn join(joining: Joining, is_stopped: &dyn Fn() -> bool) -> Result<Cluster> {
     let met = meeting::meet(&joining, is_stopped)?;
     let lines = met.lines.clone();

@@ -32,7 +32,6 @@ const TIMES: u32 = 6;
 const WHY_MAX: usize = 1000;
 
 struct LinkState {
-    /// Name of the process at the other end.
     name: String,
     socket: TcpStream,
     keys: Keys,
@@ -62,9 +61,8 @@ struct ReadHalf {
 pub(crate) struct PeerLink(Arc<LinkState>);
 
 impl PeerLink {
-    /// Creates a line over a socket whose ends have greeted each other, with frame number 0 sent both ways. This end
-    /// then sends signs of life as often as the other requires. `silences` are the times after which this end considers
-    /// the other lost, and vice versa.
+    /// Creates a line over a socket whose ends have greeted each other, with frame number 0 sent both ways. `silences` are
+    /// the times after which this end considers the other lost, and vice versa.
     pub fn new(
         name: String,
         socket: TcpStream,

@@ -25,7 +25,6 @@ const NOISE: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 const PROLOGUE: &[u8] = b"cashrank-cluster 1";
 /// Number of bytes that a frame adds to its contents.
 const SEAL: usize = 16;
-/// Maximum length of the contents of a frame, in bytes.
 pub(crate) const FRAME_MAX: usize = u16::MAX as usize - SEAL;
 const GREETING_MAX: usize = 512;
 

@@ -28,7 +28,6 @@ const ROUND: Round = Round {
     pages: 1 << 18,
     bytes: 1 << 24,
 };
-/// Number of pages whose names are read at a time.
 const STEP: u64 = 1 << 15;
 /// Number of pages that 32-bit numbers distinguish.
 const NUMBERS: u64 = 1 << 32;
@@ -40,7 +39,6 @@ struct Round {
     bytes: u64,
 }
 
-/// Shard whose remote pages have their numbers.
 pub struct NamedShard {
     /// Last committed state of the store, which holds its lock.
     pub view: View,
@@ -49,21 +47,18 @@ pub struct NamedShard {
 
 pub struct ExchangedNames {
     pub shards: Vec<NamedShard>,
-    /// Number of pages that these stores admitted.
     pub admitted: u64,
     /// Warnings about files of remote pages that could not be used or written.
     pub warnings: Vec<String>,
 }
 
-/// Finds the numbers of all remote pages in their owners' stores, which admit unknown ones. The stores of all processes
-/// must be shards of one crawl ([`check_together`](super::check_together)); `local` are those of this process, in the
-/// order of [`Peers::local`]. A store that is not asked for a name is not opened for writing. Those that are take at
-/// most `memory` bytes together.
+/// Finds the numbers of all remote pages in their owners' stores, which admit unknown ones. `local` are the stores of
+/// this process, in the order of [`Peers::local`]. A store that is not asked for a name is not opened for writing. Those
+/// that are take at most `memory` bytes together.
 ///
 /// # Errors
-/// [`Error::Busy`] if a store is being written; [`Error::Conflict`] if an ingest of its inputs has not finished;
-/// [`Error::TooManyPages`] and [`Error::TooLarge`], with nothing admitted to any store; [`Error::Io`] also if a process
-/// is lost.
+/// [`Error::Conflict`] if an ingest of a store's inputs has not finished; [`Error::TooManyPages`] and
+/// [`Error::TooLarge`], with nothing admitted to any store.
 pub fn exchange_names(
     disk: &Arc<dyn Disk>,
     local: &[LocalShard],
@@ -267,7 +262,6 @@ fn check_files(askers: &mut [Asker<'_>], peers: &mut dyn Peers) -> Result<Vec<St
     Ok(warnings)
 }
 
-/// Does one round. Returns false if there is nothing more to ask.
 fn ask_owners(
     askers: &mut [Asker<'_>],
     disk: &Arc<dyn Disk>,
@@ -306,7 +300,6 @@ fn ask_owners(
     Ok(true)
 }
 
-/// Sorts the remote pages of one owner by their numbers there.
 fn sort_by_number(remote: &mut RemotePages) {
     if remote.there.is_sorted() {
         return;

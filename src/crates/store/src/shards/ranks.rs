@@ -20,12 +20,8 @@
 //!
 //! The importance of a remote page is rounded down, so that its message is short, and so that importances of different
 //! pages never sum to more than 1: all of a shard together by less than a 64th of the certified bound. Its rank is
-//! exact.
-//!
-//! The distributed value of a remote page is not sent: in this shard it is 0, unless importance is that value.
-//!
-//! Importances of a settled ranking take 35 bits as units for the mean of 10 M pages, compared with 64 bits. If one
-//! importance of a message is not a whole multiple of a unit, all are sent as `f64`.
+//! exact. Its distributed value is not sent: in this shard it is 0, unless importance is that value. If one importance
+//! of a message is not a whole multiple of a unit, all are sent as `f64`.
 //!
 //! **Memory**: 16 bytes per page for importance and rank, and for each own page 16 to be sorted, and at most 24 for the
 //! values of a range while they are merged; messages take about 5 bytes for each own page, and 8 for each remote one, on
@@ -46,7 +42,6 @@ const SAMPLED: usize = 1 << 10;
 /// Part of the certified bound by which importances of remote pages may be rounded down, all together.
 const ROUNDED_TO: f64 = 1.0 / 64.0;
 
-/// Scores of the pages that a shard knows.
 #[derive(Clone, Copy)]
 pub struct ShardScores<'s> {
     /// Scores of all pages of the shard; those of remote pages are ignored.
@@ -66,7 +61,6 @@ pub struct ShardRanking<'s> {
     pub ranks: Vec<u64>,
     /// Keys of the shard's own pages, sorted; empty once they have ranks.
     sorted: Vec<Keyed>,
-    /// Number of own pages in all shards.
     pub all_pages: u64,
 }
 
@@ -74,7 +68,6 @@ pub struct ShardRanking<'s> {
 type Keyed = (u64, u32);
 
 impl<'s> ShardRanking<'s> {
-    /// Sorts the shard's own pages.
     fn of(
         shard: ShardScores<'s>,
         estimator: Estimator,
@@ -125,7 +118,6 @@ impl<'s> ShardRanking<'s> {
         &self.sorted[first..before(splits.get(range))]
     }
 
-    /// Returns importance and rank of pages that other shards ask for.
     fn answers(&self, asked: &[Vec<u8>], units: Option<ScoreUnits>) -> Result<Vec<Vec<u8>>> {
         let certificate = self.certificate();
         let bound = certificate.and_then(|certificate| certificate.bound_l1(self.estimator));
@@ -226,7 +218,6 @@ fn merge(messages: &[Vec<u8>], units: Option<ScoreUnits>) -> Result<(Vec<Vec<u8>
     Ok((lower, all.iter().map(|of| of.1).sum()))
 }
 
-/// Assigns ranks to all own pages.
 fn rank_own(
     local: &mut [ShardRanking<'_>],
     splits: &[u64],
@@ -269,7 +260,6 @@ fn groups(sorted: &[Keyed]) -> impl Iterator<Item = &[Keyed]> {
     sorted.chunk_by(|one, other| one.0 == other.0)
 }
 
-/// Gets importance and rank of each remote page from its owner.
 fn ask_owners(
     local: &mut [ShardRanking<'_>],
     units: Option<ScoreUnits>,

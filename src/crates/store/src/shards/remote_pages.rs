@@ -3,11 +3,10 @@
 //! Page numbers never change, so each is asked for once. The file is a cache outside of the commit: if it is absent or
 //! damaged, numbers are asked for again, with the same result. A new one replaces it by a rename.
 //!
-//! It is a file of blocks (`snapshot/blocks.rs`) with a row for each remote page: its number here, and its number in
-//! its owner's store; owner by owner, in the order of the numbers there, in which owners are asked. Its info says which
-//! pages of the store it covers, and which names each shard had when it was written: a shard has as many names as pages,
-//! and the sum is the hash of the checksums of their fingerprints' blocks, as in `index`. So the file tells whether the
-//! stores still have the pages it refers to, after a restore from a copy or a new start.
+//! It is a file of blocks (`snapshot/blocks.rs`) with a row for each remote page, owner by owner, in the order of the
+//! numbers there. Its info says which pages of the store it covers, and which names each shard had when it was written,
+//! by their number and a hash: so the file tells whether the stores still have the pages it refers to, after a restore
+//! from a copy or a new start.
 
 use std::path::{Path, PathBuf};
 
@@ -56,13 +55,10 @@ impl NamesState {
 #[derive(Serialize, Deserialize)]
 struct RemoteInfo {
     version: u32,
-    /// Hash of the store's identity.
     store: u64,
     /// Number of the store's first pages that the file covers.
     covered: u64,
-    /// Names of all shards when the file was written.
     states: Vec<NamesState>,
-    /// Number of remote pages of each owner.
     pages: Vec<u64>,
 }
 
@@ -84,7 +80,6 @@ impl FileInfo for RemoteInfo {
     }
 }
 
-/// Remote pages of a shard's first pages.
 #[derive(Debug, Default)]
 pub(super) struct KnownRemote {
     /// Number of the store's first pages that were searched for remote ones.
@@ -209,7 +204,6 @@ fn path_of(dir: &Path) -> PathBuf {
     dir.join(REMOTE)
 }
 
-/// Returns the error that the file is of other pages than the store's.
 pub(super) fn foreign(dir: &Path) -> Error {
     let what = "it is not of the pages of this store";
     Error::damaged(path_of(dir), what)

@@ -42,11 +42,8 @@ const RANKING: u64 = 61;
 /// Options of a joint ranking. All except for memory must be equal in all processes.
 #[derive(Debug, Clone)]
 pub struct SettleOptions {
-    /// Target bound on the L1 error.
     pub until: f64,
-    /// Rule for which snapshots stay in each store.
     pub keep: KeepSnapshots,
-    /// Memory limit of this process in bytes; `None` for no limit.
     pub memory: Option<u64>,
     pub watcher: Arc<Watcher>,
 }
@@ -61,7 +58,6 @@ pub struct RankedShard {
 #[derive(Debug)]
 pub struct Together {
     pub shards: Vec<RankedShard>,
-    /// Number of pages that stores of this process learnt from other shards.
     pub admitted: u64,
     /// True if the stores had the ranking already and nothing was done.
     pub is_done: bool,
@@ -69,9 +65,7 @@ pub struct Together {
 }
 
 /// Settles the stores in `dirs` together with those of all other processes, ranks their pages, and publishes. Returns
-/// `None` if an observer in any process stopped it; nothing is published then. Fails if the stores are not the shards
-/// of one crawl, if one keeps no links or is being written, if memory does not suffice, or if a process is lost;
-/// nothing is published then, unless it failed in the last step.
+/// `None` if an observer in any process stopped it; nothing is published then, nor after an error before the last step.
 pub fn settle(
     disk: &Arc<dyn Disk>,
     dirs: &[PathBuf],

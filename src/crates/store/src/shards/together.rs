@@ -17,15 +17,12 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LocalShard {
     pub dir: PathBuf,
-    /// Number of the shard, and of shards.
     pub shard: Shard,
     pub identity: u64,
-    /// Settings that all shards share.
     settings: Settings,
 }
 
 impl LocalShard {
-    /// Returns the options for opening the store for writing.
     pub(super) fn options(&self) -> Options {
         Options {
             config: self.settings.config.clone(),
@@ -66,10 +63,6 @@ pub fn local_shards(disk: &dyn Disk, dirs: &[PathBuf]) -> Result<Vec<LocalShard>
 
 /// Checks that the stores of all processes are the shards of one crawl, and returns them by their numbers, each
 /// with the number of its process. All processes get the same result. Of `peers` only [`Peers::gather`] is used.
-///
-/// # Errors
-/// [`Error::Usage`] if a shard is missing; [`Error::Conflict`] if one is there twice, or two are of different numbers
-/// of shards or were created with different settings; [`Error::Io`] if a process is lost.
 pub fn check_together(
     local: &[LocalShard],
     peers: &mut dyn Peers,
@@ -131,7 +124,6 @@ fn check_pair(one: &LocalShard, other: &LocalShard) -> Result<()> {
     Ok(())
 }
 
-/// Maximum number of missing shards that are named.
 const NAMED: usize = 8;
 
 fn absent(mut missing: impl Iterator<Item = u32>, count: u32, found: usize) -> String {

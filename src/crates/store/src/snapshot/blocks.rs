@@ -179,7 +179,6 @@ impl<I: FileInfo> BlockFile<I> {
         })
     }
 
-    /// Reads the packed bytes of a column and checks their checksum.
     pub(crate) fn packed(&self, block: u64, which: I::Column) -> Result<Vec<u8>> {
         let at = (block as usize * self.columns + which.into()) * ENTRY;
         let mut entry = HeadReader(&self.directory[at..at + ENTRY]);
@@ -200,12 +199,10 @@ impl<I: FileInfo> BlockFile<I> {
     }
 }
 
-/// Returns the version that the digits of a magic name.
 pub(crate) const fn version_of(magic: &Magic) -> u32 {
     ((magic[6] - b'0') * 10 + magic[7] - b'0') as u32
 }
 
-/// Checks the first and last bytes of a file.
 fn check_magic<I: FileInfo>(first: &Magic, last: &[u8], path: &Path) -> Result<()> {
     if *first == I::MAGIC && last == first {
         return Ok(());
@@ -276,7 +273,6 @@ pub(crate) fn flat<B: IntoIterator>(
 pub(crate) struct BlockWriter<I> {
     path: PathBuf,
     file: Box<dyn DiskFile>,
-    /// Length of the file so far, in bytes.
     at: u64,
     columns: usize,
     /// Entries of the packed columns, by block.

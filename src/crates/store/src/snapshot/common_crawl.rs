@@ -1,17 +1,8 @@
 //! Ranks of hosts or domains in the layout that Common Crawl publishes.
 //!
-//! After a header line, one line per host or domain, in the order of harmonic centrality:
-//!
-//! | column | |
-//! |---|---|
-//! | `#harmonicc_pos` | position by harmonic centrality, from 1 |
-//! | `#harmonicc_val` | harmonic centrality |
-//! | `#pr_pos` | position by PageRank, from 1 |
-//! | `#pr_val` | PageRank |
-//! | `#host_rev` | the labels of the host or domain, the last first |
-//! | `#n_hosts` | of domains only: hosts of it, without a leading `www.` |
-//!
-//! Positions have no ties: of equal scores the site whose first page appeared earlier comes first.
+//! A line per host or domain, in the order of harmonic centrality: position and value by both measures, the labels of
+//! the name, the last first, and for a domain the number of its hosts, without a leading `www.`. Positions have no
+//! ties: of equal scores the site whose first page appeared earlier comes first.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufWriter, Write};
@@ -26,10 +17,8 @@ use crate::{Error, Result};
 /// Memory for a site besides its name, in bytes.
 const SITE_BYTES: u64 = 64;
 
-/// Writes the ranks of one level by both measures, which were computed beside one snapshot. Holds the names in memory,
-/// plus 64 bytes per site and 4 per page, up to `memory` bytes. Returns the number of lines after the header. `path`
-/// names `out` in errors. Fails with [`Error::Usage`] if pages or folders are ranked, and with [`Error::TooLarge`] if
-/// memory does not suffice.
+/// Writes the ranks of one level by both measures, which were computed beside one snapshot. Returns the number of lines
+/// after the header. Holds the names in memory, up to `memory` bytes. `path` names `out` in errors.
 pub fn write_ranks(
     harmonic: &LevelRanking,
     pagerank: &LevelRanking,

@@ -1,11 +1,7 @@
-//! Comparison, in bounded memory, of two rankings that number pages or sites alike, read block by block.
+//! Comparison of two rankings of one store, read block by block: pages that moved, and changes since the older one.
 //!
-//! [`moved`] lists the pages that moved.
-//!
-//! [`LevelRanking::changed_since`] finds changes since an older ranking of the same store. Both number pages or sites
-//! in the order of first appearance, and none ever disappears, so what the older one lacks is new. A score changed if
-//! it moved by more than the bounds of both rankings explain (`metrics/moved`), or by a requested ratio. A page that
-//! was found gone (404, 410) stays in the ranking; the snapshot tells which are.
+//! Both number pages or sites in the order of first appearance, and none ever disappears, so what the older one lacks is
+//! new. A page that was found gone (404, 410) stays in the ranking; the snapshot tells which are.
 
 use super::blocks::flat;
 use super::{LevelRanking, Selection, Snapshot, SnapshotColumn};
@@ -17,7 +13,6 @@ use crate::rows::{Bits, Rows};
 use crate::{Error, Result};
 
 /// Returns the moves from `left` to `right`, two snapshots of one store; in a shard those of its own pages.
-/// Remaining ties are in the order of the pages' first appearance. Memory: a few MB besides the lists.
 pub fn moved(left: &Snapshot, right: &Snapshot, wanted: MoveOptions) -> Result<Moves> {
     let local = right.within(&Selection::default())?;
     let sides = [left, right];

@@ -9,7 +9,6 @@ use crate::disk::Disk;
 use crate::engine::{CHUNK_PAGES, NO_TIME, PageId};
 use crate::model::Fetches;
 
-/// File of a snapshot, which has no names.
 pub type SnapshotColumns = BlockFile<Info>;
 
 impl FileInfo for Info {
@@ -104,7 +103,6 @@ impl SnapshotColumns {
         Ok((0..self.rows_of(block)).map(self.pages_with(block, wanted)?))
     }
 
-    /// Iterates over all pages, in number order.
     pub fn pages(&self) -> impl Iterator<Item = Result<SnapshotPage>> + '_ {
         self.all_with(&SnapshotColumn::ALL)
     }

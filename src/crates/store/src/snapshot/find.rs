@@ -87,7 +87,6 @@ impl Snapshot {
         Ok(named.collect())
     }
 
-    /// Reads these columns of the pages that the snapshot has.
     fn pages_with(&self, pages: &[PageId], wanted: &[SnapshotColumn]) -> Result<Vec<SnapshotPage>> {
         let known = pages.iter().copied().filter(|page| page.0 < self.len());
         let known: Vec<PageId> = known.collect();
@@ -205,17 +204,14 @@ impl Snapshot {
 /// Rank and other facts of one page or site.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Rank {
-    /// URL or name, as given.
     pub url: String,
     /// True if the page is known; if not, all other fields are absent.
     pub known: bool,
-    /// Importance, as a share of all.
     pub importance: Option<f64>,
     /// 1 + the number of pages of strictly greater importance.
     pub rank: Option<u64>,
     /// Share of pages, in percent, that do not rank higher.
     pub percentile: Option<f64>,
-    /// Number of the site's pages; absent for a page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<u64>,
     /// Cash as a share of all: C of the OPIC paper; absent for a site.
@@ -226,7 +222,6 @@ pub struct Rank {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distributed: Option<f64>,
     pub visits: Option<u64>,
-    /// Last fetch, in RFC 3339.
     pub last_fetch: Option<String>,
     /// Result of the page's fetches: crawled, not crawled, failed or gone. Absent for a site.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -235,7 +230,6 @@ pub struct Rank {
     pub failed: Option<u64>,
     /// Number of times that two fetches showed whether the page had changed.
     pub compared: Option<u64>,
-    /// Number of times that the page had changed.
     pub changed: Option<u64>,
 }
 

@@ -24,21 +24,17 @@ const ALL: usize = usize::MAX;
 /// Rule for which snapshots stay, besides the current and pinned ones: the newest `recent=N`, and by `hourly=N`,
 /// `daily=N`, `monthly=N` the newest one of each of the newest N hours, days, months (in UTC) that have snapshots. A
 /// snapshot stays if any count keeps it; one without a time is in no group.
-///
-/// This depends only on the numbers and times of the snapshots, not on a clock or on when older ones were removed: a
-/// time far ahead or behind adds one group and removes nothing else.
+/// This depends on no clock, and not on when older ones were removed.
 ///
 /// Written like `recent=10,daily=30,monthly=all`; a number N is short for `recent=N`, and 0 for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeepSnapshots([usize; COUNTS.len()]);
 
 impl KeepSnapshots {
-    /// Keeps all snapshots.
     pub const ALL: KeepSnapshots = KeepSnapshots::newest(ALL);
     /// Keeps the newest ten, one for each of the last 30 days that have one, and one for each month.
     pub const USUAL: KeepSnapshots = KeepSnapshots([10, 0, 30, ALL]);
 
-    /// Keeps the newest `recent` snapshots.
     pub const fn newest(recent: usize) -> KeepSnapshots {
         KeepSnapshots([recent, 0, 0, 0])
     }
@@ -114,12 +110,9 @@ impl fmt::Display for KeepSnapshots {
 const SNAPSHOT: &str = ".snapshot";
 pub const PINNED: &str = ".pinned";
 
-/// Entry in the list of a store's snapshots.
 #[derive(Debug)]
 pub struct SnapshotEntry {
-    /// Number of records read at the snapshot.
     pub number: u64,
-    /// Path of the snapshot's file.
     pub path: PathBuf,
     /// Length of the file in bytes; `None` if the system does not report it.
     pub bytes: Option<u64>,
@@ -220,10 +213,7 @@ pub fn snapshots(disk: &dyn Disk, store: &Path) -> Result<Vec<SnapshotEntry>> {
 }
 
 impl Snapshot {
-    /// Opens one of a store's snapshots; the current one for `None`.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] if there is no such snapshot.
+    /// Opens one of a store's snapshots, the current one for `None`; [`Error::Missing`] if there is none.
     pub fn of(disk: &dyn Disk, store: &Path, which: Option<SnapshotSelector>) -> Result<Snapshot> {
         let Some(which) = which else {
             return Snapshot::latest(disk, store);

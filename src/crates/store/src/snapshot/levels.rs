@@ -31,7 +31,6 @@ pub struct LevelRanking {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RankingName {
     pub level: Level,
-    /// Computed measure; `None` for importance.
     pub measure: Option<String>,
 }
 
@@ -142,7 +141,6 @@ impl LevelRanking {
         matches!(self.of, Of::Pages)
     }
 
-    /// Returns the header of the ranking, if it is a computed one.
     pub fn computed(&self) -> Option<&ComputedInfo> {
         match &self.of {
             Of::Computed(ranking) => Some(ranking.info()),
@@ -203,7 +201,6 @@ impl LevelRanking {
         }
     }
 
-    /// Iterates over all scores, in number order.
     pub fn scores(&self) -> Box<dyn Iterator<Item = Result<f64>> + '_> {
         let real = |bits: Result<u64>| bits.map(f64::from_bits);
         match &self.of {
@@ -407,7 +404,6 @@ impl RolledUp {
 /// Ranks and numbers of pages; of equal rank the one of the lower number is better.
 pub(super) type RankedPages = BestItems<(u64, PageId)>;
 
-/// Returns the pages, best first.
 pub(super) fn pages_of_best(best: RankedPages) -> Vec<PageId> {
     let best = best.finish(Ord::cmp).into_iter();
     best.map(|(_, page)| page).collect()

@@ -5,12 +5,9 @@
 //! (`follow`, or weights in records), each link has its weight; weights are comparable within a page only. Links of
 //! sites are those of the site graph (`sites/`), with its weights, unless all are 1.
 //!
-//! | format | files | content |
-//! |---|---|---|
-//! | `tsv` | one | `source TAB target`, and `TAB weight` where links weigh differently; names, or numbers if asked |
-//! | `common-crawl` | `vertices.txt.gz`, `edges.txt.gz` | `number TAB name`; `number TAB number`, as Common Crawl publishes its graphs: names of hosts and domains begin with their last label, and a domain is followed by its number of hosts |
-//!
-//! Numbers are those of the pages or sites, from 0 in the order of their first appearance.
+//! Common Crawl's layout has two files, `vertices.txt.gz` (`number TAB name`) and `edges.txt.gz`: names of hosts and
+//! domains begin with their last label, and a domain is followed by its number of hosts. Numbers are those of the pages
+//! or sites, from 0 in the order of their first appearance.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -44,9 +41,8 @@ pub struct LinkGraph<'g> {
 }
 
 impl<'g> LinkGraph<'g> {
-    /// Returns the graph of a ranking's pages or sites; of a roll-up, whose links are derived from those of pages.
-    /// Sorting links, and names if they are written, take at most `memory` bytes; the rest is spilled to `folder`.
-    /// Fails with [`Error::Missing`] if the store keeps no rows or this is not its current snapshot.
+    /// Returns the graph of a ranking's pages or sites. Sorting links, and names if they are written, take at most
+    /// `memory` bytes; the rest is spilled to `folder`.
     pub fn of(
         ranking: &'g LevelRanking,
         pairing: Pairing,
@@ -137,7 +133,6 @@ fn weighed(row: Row<'_>) -> impl Iterator<Item = (u32, u64)> + '_ {
     links.filter(|(_, weight)| *weight > 0)
 }
 
-/// Encodes a row's links with their weights, 12 bytes each.
 fn put(row: Row<'_>, into: &mut Vec<u8>) {
     for (target, weight) in weighed(row) {
         into.extend_from_slice(&target.to_le_bytes());
@@ -158,9 +153,8 @@ fn write_file<T>(
     Ok(written)
 }
 
-/// Writes all links, by numbers or by names. Returns their number. `path` names `out` in errors. Fails with
-/// [`Error::Missing`] if the store keeps no rows or this is not its current snapshot, and if names do not fit in
-/// memory, or in a line.
+/// Writes all links, by numbers or by names. Returns their number. `path` names `out` in errors. Fails if names do not
+/// fit in memory, or in a line.
 pub fn write_tsv(
     graph: &LinkGraph<'_>,
     numbers: bool,
@@ -193,7 +187,6 @@ struct AllNames {
 }
 
 impl AllNames {
-    /// Loads all names; an error if they exceed the budget.
     fn of(graph: &LinkGraph<'_>) -> Result<AllNames> {
         let reading = to_read(graph.ranking.snapshot().len());
         let budget = graph.memory.map(|memory| memory.saturating_sub(reading));

@@ -52,7 +52,6 @@ pub use write::{ClusterRanking, Info, Latest, prepare};
 
 /// First and last bytes of a snapshot: six letters, and the version in two digits.
 const MAGIC: &[u8; 8] = b"CRSNAP03";
-/// Version of the format.
 pub const VERSION: u32 = blocks::version_of(MAGIC);
 cashrank_base::words! {
     /// Columns in the order of the directory.
@@ -137,7 +136,6 @@ pub fn names(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns true if all checksums of the current snapshot are valid.
 pub fn latest_is_sound(disk: &dyn Disk, dir: &Path) -> bool {
     Snapshot::latest(disk, dir).is_ok_and(|snapshot| snapshot.check_sums().is_ok())
 }

@@ -19,7 +19,6 @@ const SORT_MAX: u64 = 1 << 32;
 const SAMPLED: u64 = 1024;
 /// Maximum number of ranges, each of which has a file open.
 const RANGES_MAX: u64 = 256;
-/// Size of the buffer of a file, in bytes.
 const BUFFER: usize = 1 << 16;
 
 /// Returns a sort key: larger importances get smaller keys; both zeros get the same.
@@ -84,7 +83,6 @@ fn rank(values: &mut [u64], before: u64) {
 
 /// Collects the importances of all pages, in page order, and ranks them.
 pub(super) enum RankCollector {
-    /// Importances as sort keys.
     InMemory(Vec<u64>),
     OnDisk(RangeRanker),
 }
@@ -119,7 +117,6 @@ impl RankCollector {
         }
     }
 
-    /// Returns the ranks of all pages, in page order.
     pub fn ranks(self) -> Result<Box<dyn Iterator<Item = Result<u64>>>> {
         match self {
             RankCollector::InMemory(mut values) => {
@@ -133,7 +130,6 @@ impl RankCollector {
 
 /// Ranks more pages than fit in memory, by ranges of importances.
 pub(super) struct RangeRanker {
-    /// Sort keys of all pages, in page order.
     keys: NumberFile,
     pages: u64,
     /// Sort keys of a sample: one of [`SAMPLED`] pages, chosen by page number.
@@ -221,7 +217,6 @@ impl NumberFile {
         written.map_err(|error| Error::io(&self.path, "write")(error))
     }
 
-    /// Returns the numbers, from the first on.
     fn numbers(&mut self) -> Result<impl Iterator<Item = Result<u64>> + use<>> {
         let rewound = self.file.rewind();
         rewound.map_err(Error::io(&self.path, "write"))?;

@@ -35,32 +35,25 @@ pub struct Snapshot {
     rows: Result<RowFile>,
 }
 
-/// Selection of the listed pages of a ranking.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     pub scope: Scope,
-    /// Leaves out pages that are gone (404, 410).
     pub without_gone: bool,
 }
 
 impl Selection {
-    /// Returns true if all pages are listed.
     pub fn is_all(&self) -> bool {
         self.scope.is_all() && !self.without_gone
     }
 }
 
-/// Page of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SnapshotPage {
     pub page: PageId,
-    /// Importance of the page; all pages sum to 1.
     pub importance: f64,
-    /// Distributed estimate of the page.
     pub distributed: f64,
     /// Rank, 1 + the number of pages of strictly greater importance.
     pub rank: u64,
-    /// Cash of the page, in units.
     pub cash: u64,
     pub fetches: Fetches,
 }
@@ -183,7 +176,6 @@ impl Snapshot {
             .is_ok_and(|()| letters == MAGIC[..6])
     }
 
-    /// Returns counters, settings and accuracy of the run.
     pub fn info(&self) -> &Info {
         &self.columns.info
     }
@@ -215,10 +207,7 @@ impl Snapshot {
         &self.store
     }
 
-    /// Returns the rows of links as of this snapshot, which must be the store's current one.
-    ///
-    /// # Errors
-    /// [`Error::Missing`], with the reason, if there are none.
+    /// Returns the rows of links as of this snapshot; [`Error::Missing`] unless it is the current one of a store with rows.
     pub fn rows(&self) -> Result<KeptRows> {
         self.rows_of_store().cloned().and_then(KeptRows::of)
     }
@@ -237,12 +226,10 @@ impl Snapshot {
         self.retention.as_ref()
     }
 
-    /// Iterates over all pages, in number order.
     pub fn pages(&self) -> impl Iterator<Item = Result<SnapshotPage>> + '_ {
         self.columns.pages()
     }
 
-    /// Iterates over all pages with their names, in number order.
     pub fn named(&self) -> impl Iterator<Item = Result<Page<'static>>> + '_ {
         let all = self.columns.all_with(&SHOWN).zip(self.names());
         all.map(|(page, name)| Ok(page?.named(name?, self.len())))
@@ -316,7 +303,6 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Returns the importances of all pages, from which other rankings may start.
     pub fn ranking(&self) -> &dyn Importances {
         &self.columns
     }
@@ -334,7 +320,6 @@ impl Snapshot {
         self.pages_with_least(SnapshotColumn::Visits, times)
     }
 
-    /// Returns a bitmap of the pages that are gone.
     pub(super) fn gone(&self) -> Result<Bits> {
         self.pages_with_least(SnapshotColumn::Gone, 1)
     }
@@ -349,9 +334,8 @@ impl Snapshot {
         Ok(pages)
     }
 
-    /// Returns the number of leading positions that are certain: the largest n such that the first n pages are the n of
-    /// greatest PageRank, in some order ([`Positions`]). `None` if there is no bound, or for a shard, which has only a
-    /// part of the ranking. Reads all importances.
+    /// Returns the largest n such that the first n pages are certain to be the n of greatest PageRank, in some order
+    /// ([`Positions`]). `None` if there is no bound, or for a shard, which has only a part of the ranking.
     pub fn certain_top(&self) -> Result<Option<u64>> {
         let bound = self.info().bound_l1();
         let Some(bound) = bound.filter(|_| self.info().cluster.is_none()) else {
@@ -437,7 +421,6 @@ impl Snapshot {
         Ok(Some(within))
     }
 
-    /// Checks that the snapshot's file is as it was written.
     #[doc(hidden)]
     pub fn check_sums(&self) -> Result<()> {
         self.columns.check_sums()

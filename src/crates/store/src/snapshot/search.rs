@@ -15,7 +15,6 @@ use crate::engine::{CHUNK_PAGES, Page, PageId};
 use crate::rules::Scope;
 use crate::{Result, url};
 
-/// Default number of pages that a search reads.
 pub const WITHIN: u64 = 2_000_000;
 /// Number of hosts whose failures are counted individually; those of further hosts are counted together.
 const HOSTS: usize = 1_000_000;
@@ -32,7 +31,6 @@ pub struct SearchOptions {
     /// Part of the URL or name, ignoring the case of ASCII letters; `None` for any.
     pub text: Option<String>,
     pub scope: Scope,
-    /// Maximum number of pages in each list.
     pub count: usize,
     /// Number of pages that are read, in order of first appearance.
     pub within: u64,
@@ -46,14 +44,11 @@ pub struct SearchResult {
     pub searched: u64,
     pub found: u64,
     pub visited: u64,
-    /// Number of found pages that were never visited.
     pub frontier: u64,
     /// Number of found pages whose last fetch failed, visited before or not.
     pub failed: u64,
-    /// Number of found pages that are gone (404, 410).
     pub gone: u64,
     pub best: Vec<Page<'static>>,
-    /// Best pages that were never visited.
     pub best_frontier: Vec<Page<'static>>,
     pub best_failed: Vec<Page<'static>>,
     pub best_gone: Vec<Page<'static>>,
@@ -64,7 +59,6 @@ pub struct SearchResult {
 pub struct Failing {
     /// Number of pages whose last fetch failed: any status except those of pages that are there or gone, or no answer.
     pub failed: u64,
-    /// Number of pages that are gone (404, 410).
     pub gone: u64,
     /// Hosts of failed or gone pages, in descending order of the number of those pages.
     pub hosts: Vec<FailingHost>,
@@ -77,9 +71,7 @@ pub struct Failing {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FailingHost {
     pub host: String,
-    /// Number of the host's pages whose last fetch failed.
     pub failed: u64,
-    /// Number of the host's pages that are gone.
     pub gone: u64,
 }
 
@@ -142,7 +134,6 @@ impl Snapshot {
         Ok(matching)
     }
 
-    /// Returns the best pages with their names and failed fetches.
     fn found(&self, best: RankedPages) -> Result<Vec<Page<'static>>> {
         let pages = pages_of_best(best);
         let known = self.pages_of(&pages)?.into_iter();
@@ -202,7 +193,6 @@ impl Snapshot {
     }
 }
 
-/// Adds a page to the lists that it is in.
 fn add<const N: usize>(lists: &mut [RankedPages; N], is: [bool; N], page: &SnapshotPage) {
     for (list, _) in lists.iter_mut().zip(is).filter(|(_, is)| *is) {
         list.add((page.rank, page.page), Ord::cmp);

@@ -1,24 +1,16 @@
-//! Computation of the ranking of a snapshot: its options, its observer, and its limits of time and memory; and its
-//! publication in two phases: a snapshot is written to a temporary file and made durable, then renamed. Several stores
-//! are published together in this way: all are prepared before the first is renamed.
+//! Computation of the ranking of a snapshot, and its publication in two phases: a snapshot is written to a temporary
+//! file and made durable, then renamed. Of several stores all are prepared before the first is renamed.
 //!
-//! # Expiry
+//! **Expiry.** A ranking can leave out the links of pages that no fetch has reached for long, as if they were only linked
+//! to. Ages count back from the latest time at which a page was reached, never from a clock: the same records give the
+//! same ranking. Outliers far ahead of all other times are ignored ([`FetchTimes::latest_with`]); otherwise one record
+//! with a wrong date would leave out the links of all other pages. A page whose fetches have no times never expires.
+//! Failed fetches do not reach a page; answers that it had not changed do.
 //!
-//! A ranking can leave out the links of pages that no fetch has reached for long, as if they were only linked to.
-//!
-//! Ages count back from the latest time at which a page was reached, never from a clock: the same records give the same
-//! ranking. Outliers far ahead of all other times are ignored for that: times of at most a tenth of the pages, or of
-//! one page of at least three, that follow all earlier times by more than a year ([`FetchTimes::latest_with`]).
-//! Otherwise one record with a wrong date would leave out the links of all other pages. The time of a snapshot is the
-//! latest accepted one, so everything that counts from it uses the same rule. A page whose fetches have no times never
-//! expires. Failed fetches do not reach a page; answers that it had not changed do.
-//!
-//! # Warm starts
-//!
-//! A ranking at a point that the stream of records determines writes the warm start ([`crate::store::warm`]): at the
-//! end of an ingest, at every N records, and by settling a store at rest. It starts from the previous one, or from
-//! nothing. A ranking by the clock starts from the warm start or from the last published ranking, and writes nothing:
-//! so what is published at a point determined by the stream does not depend on rankings by the clock.
+//! **Warm starts.** A ranking at a point that the stream of records determines writes the warm start: at the end of an
+//! ingest, at every N records, and by settling a store at rest. It starts from the previous one, or from nothing. A
+//! ranking by the clock starts from the warm start or from the last published ranking, and writes nothing: so what is
+//! published at a point determined by the stream does not depend on rankings by the clock.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -49,11 +41,9 @@ use crate::{Error, Result};
 /// Settings of a PageRank computation over the kept links.
 #[derive(Debug, Clone, Default)]
 pub struct SettleSettings {
-    /// Target bound on the L1 error.
     pub goal: Goal,
     /// Time limit; when it expires, the bound reached so far is published.
     pub time: Option<Duration>,
-    /// Memory limit in bytes; `None` for no limit.
     pub memory: Option<u64>,
     /// Age in seconds, back from the latest record, beyond which a page's links are left out; `None` for never.
     pub expire: Option<Time>,
@@ -61,11 +51,9 @@ pub struct SettleSettings {
     pub below: Option<f64>,
     /// If the first sweep does not complete: publishes nothing (true), or falls back to the window's estimate (false).
     pub or_nothing: bool,
-    /// True to start from nothing, ignoring earlier rankings.
     pub is_cold: bool,
     /// True to start from the last published ranking if there is no warm start that fits.
     pub may_start_from_published: bool,
-    /// True if the result becomes the next warm start.
     pub writes_warm: bool,
     /// Cache of unpacked rows, shared by the rankings of a run.
     pub rows: Arc<UnpackedRows>,
@@ -112,7 +100,6 @@ impl Watcher {
         (bytes > 0).then_some(bytes)
     }
 
-    /// Returns true if the next warm start was written.
     pub fn wrote_warm(&self) -> bool {
         self.wrote_warm.load(Ordering::Acquire)
     }
@@ -322,11 +309,10 @@ pub fn settling_needs(pages: u64) -> u64 {
     pages * SETTLING + (pages * RANKING).min(RANKING_MOST) + making_blocks(pages)
 }
 
-/// Ranks the pages of a committed state and publishes this as the store's current snapshot: written to a temporary
-/// file, synced, renamed; `latest.json` is replaced last. Importance is settled from the links; without `settle`,
-/// or where no links are kept, it is that of the store's window. Removes older snapshots except for those to keep
-/// and pinned ones. Returns the snapshot's file with its info; `None` if settling was stopped from outside: nothing is
-/// published then. Fails without the store's lock, or if the state is older than the current snapshot.
+/// Ranks the pages of a committed state and publishes this as the store's current snapshot. Importance is settled from
+/// the links; without `settle`, or where no links are kept, it is that of the store's window. Returns the snapshot's file
+/// with its info; `None` if settling was stopped from outside: nothing is published then. Fails without the store's
+/// lock, or if the state is older than the current snapshot.
 pub fn publish(
     disk: &dyn Disk,
     view: &View,
@@ -384,8 +370,7 @@ pub(super) fn with_lock<T>(
 
 /// Makes a durable snapshot the store's current one, and removes older ones by the retention rule. `latest.json` is
 /// replaced last, except if it already names a snapshot of the same records, which this one replaces: then it is
-/// replaced first, so that the names of new pages are available before the snapshot. After an error the current
-/// snapshot is intact.
+/// replaced first, so that the names of new pages are available before the snapshot.
 pub fn put_in_place(
     disk: &dyn Disk,
     view: &View,
@@ -457,7 +442,6 @@ pub struct Expired {
     pub ahead: u64,
 }
 
-/// Tells serde to omit the default.
 fn is_none(pages: &u64) -> bool {
     *pages == 0
 }

@@ -91,7 +91,7 @@ pub(super) fn write<'v>(
             (estimation.window().clone(), None)
         }
     };
-    // The bound as in [`Info::bound_l1`].
+    // As in [`Info::bound_l1`].
     let bound = window.bound_l1().unwrap_or(f64::INFINITY) + config.damping_bound();
     if (settle.and_then(|settle| settle.below)).is_some_and(|below| bound >= below) {
         return Ok(None);
@@ -112,7 +112,6 @@ struct SnapshotWriter<'v> {
     view: &'v View,
     temporary: TempFile<'v>,
     file: BlockWriter<Info>,
-    /// Number of blocks that have their scores.
     scored: usize,
     measures: u64,
     times: FetchTimes,
@@ -186,7 +185,6 @@ impl<'v> SnapshotWriter<'v> {
         Ok(())
     }
 
-    /// Writes the scores of the next block that has none.
     fn score(&mut self, pages: &[PageScores], ranks: Option<&mut RankCollector>) -> Result<()> {
         if let Some(ranks) = ranks {
             ranks.add(pages.iter().map(|page| page.0))?;
@@ -261,7 +259,6 @@ impl<'v> SnapshotWriter<'v> {
 /// Ranking over the shards of a crawl that a shard's snapshot is part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterRanking {
-    /// Identifier, equal in the snapshots of all shards.
     #[serde(with = "hex")]
     pub id: u64,
     pub shards: u32,
@@ -291,14 +288,12 @@ mod hex {
 pub struct Info {
     pub version: u32,
     pub pages: u64,
-    /// Number of visits, without recyclings.
     pub visits: u64,
     pub rounds: u64,
     /// G in units of a full supply: how often all cash has been distributed.
     pub turnovers: f64,
     /// G in units, in decimal digits.
     pub clock: String,
-    /// Counts of what was read.
     #[serde(with = "with_shard")]
     pub counters: Counters,
     /// Latest accepted time of a record, in seconds since 1970: see `formats/snapshot.md`.
@@ -306,12 +301,9 @@ pub struct Info {
     /// Number of measures that the window was read from; for a window of sums or an interpolation, one for each page
     /// that ever distributed cash.
     pub measures: u64,
-    /// Window with its estimator and certificate.
     pub window: Window,
-    /// Links that were left out because their pages were not reached for long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expired: Option<Expired>,
-    /// Ranking over several shards, if the snapshot is part of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterRanking>,
     pub settings: Settings,
@@ -328,8 +320,7 @@ impl Info {
         self.cluster.map_or(self.pages, |of| of.pages)
     }
 
-    /// Returns the certified bound on the L1 distance to PageRank at the requested damping: [`Window::bound_l1`] plus
-    /// [`Config::damping_bound`](crate::engine::Config::damping_bound).
+    /// Returns the certified bound on the L1 distance to PageRank at the requested damping.
     pub fn bound_l1(&self) -> Option<f64> {
         let rounding = self.settings.config.damping_bound();
         self.window.bound_l1().map(|bound| bound + rounding)
@@ -346,7 +337,6 @@ impl Info {
         }
     }
 
-    /// Returns the age in seconds beyond which links were left out, if they were.
     pub fn expire(&self) -> Option<Time> {
         self.expired.map(|expired| expired.after)
     }
@@ -357,7 +347,6 @@ impl Info {
 pub struct Latest {
     pub snapshot: String,
     pub names: NameLengths,
-    /// Rows of links as of the snapshot.
     #[serde(default, skip_serializing_if = "Retention::is_not_kept")]
     pub rows: Retention,
 }

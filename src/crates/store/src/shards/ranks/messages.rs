@@ -64,7 +64,6 @@ impl Notation {
         }
     }
 
-    /// Returns the importance of a number.
     fn importance(self, number: i64) -> f64 {
         match self.0 {
             Some(units) => units.importance(number),
@@ -90,7 +89,6 @@ fn falling(number: i64) -> u64 {
     !(number as u64 ^ 1 << 63)
 }
 
-/// Encodes the values of sorted pages.
 pub(super) fn put_values(sorted: &[Keyed], units: Option<ScoreUnits>) -> Vec<u8> {
     let importances = groups(sorted).map(|group| importance_of(group[0].0));
     let (notation, numbers) = Notation::encode(units, &importances.collect::<Vec<_>>());

@@ -38,12 +38,10 @@ pub const RANKING: &str = ".ranking";
 #[derive(Debug, Clone, Copy)]
 #[repr(usize)]
 pub enum RankingColumn {
-    /// Score: f64.
     Score,
     /// Rank, 1 + the number of strictly greater scores: u64.
     Rank,
     Pages,
-    /// Number of visits of all pages of the site: u64.
     Visits,
     /// Last fetch of any page of the site in seconds since 1970; i64::MIN: unknown.
     LastFetch,
@@ -60,12 +58,9 @@ pub struct ComputedInfo {
     pub measure: String,
     pub level: Level,
     pub count: u64,
-    /// Number of links between ranked nodes.
     pub links: u64,
     pub pages: u64,
-    /// Number of pages without a site.
     pub without_site: u64,
-    /// Number of records read until the snapshot.
     pub records: u64,
     pub parameters: MeasureParameters,
     pub accuracy: Accuracy,
@@ -136,8 +131,7 @@ pub fn computed(disk: &dyn Disk, store: &Path) -> Result<Vec<(u64, ComputedName,
 pub type ComputedRanking = BlockFile<ComputedInfo>;
 
 impl ComputedRanking {
-    /// Opens the ranking of this name beside `snapshot`; [`Error::Missing`] if there is none, and
-    /// [`Error::Unsupported`] if it has another version.
+    /// Opens the ranking of this name beside `snapshot`; [`Error::Missing`] if there is none.
     pub fn beside(
         disk: &dyn Disk,
         snapshot: &Snapshot,
@@ -231,7 +225,6 @@ impl ComputedRanking {
         flat((0..self.blocks()).map(|block| self.block(block)))
     }
 
-    /// Checks every column, and that the ranks follow from the scores.
     pub fn verify(&self) -> Result<()> {
         let mut scores = Vec::new();
         let mut found = Vec::new();
@@ -268,10 +261,8 @@ fn none_beside(disk: &dyn Disk, snapshot: &Snapshot, name: &ComputedName) -> Err
 
 const NAMES_LEVEL: i32 = 3;
 
-/// Computes a measure from the links of the store's current snapshot and publishes the ranking beside it: written to a
-/// temporary file, synced, renamed. Replaces an earlier one of the same level and measure. Returns `None` if it was
-/// stopped from outside; nothing is published then. Fails with [`Error::Missing`] if no snapshot was published yet or
-/// no links are kept, and with [`Error::Conflict`] if records of the store are not verified.
+/// Computes a measure from the links of the store's current snapshot and publishes the ranking beside it, in place of an
+/// earlier one of the same level and measure. Returns `None` if it was stopped from outside; nothing is published then.
 pub fn publish_computed(
     disk: &dyn Disk,
     view: &View,

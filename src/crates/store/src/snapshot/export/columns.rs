@@ -66,7 +66,6 @@ impl Default for NumberColumn {
 pub struct ExportColumn {
     pub name: String,
     pub kind: ValueKind,
-    /// True if each row must have a value.
     pub is_required: bool,
     value: Box<ValueOf>,
 }
@@ -77,10 +76,8 @@ type ValueOf = dyn for<'p> Fn(&'p Page<'_>) -> Option<ColumnValue<'p>> + Send + 
 pub enum ValueKind {
     Text,
     Real,
-    /// Whole numbers from 0.
     Integer,
     Bool,
-    /// Seconds since 1970.
     Time,
 }
 
@@ -170,7 +167,6 @@ pub(super) fn rank_column() -> ExportColumn {
     integer("rank", |page| Some(page.rank).filter(|rank| *rank > 0))
 }
 
-/// Makes the column of the requested score, which errors call importance.
 pub(super) fn score_column(setup: &Setup) -> ExportColumn {
     let kind = setup.kind.unwrap_or(Score::Importance);
     let (of, pages) = (kind.spec().of, setup.pages as f64);
@@ -241,32 +237,19 @@ impl ExportColumn {
 }
 
 registry! {
-    /// Kind of score.
-    ///
-    /// With x the importance of a page, and n the number of pages, so that 1/n is the mean:
-    ///
-    /// | score | value |
-    /// |---|---|
-    /// | `importance` | x; all pages sum to 1 |
-    /// | `ratio` | n x: how often the mean page's; it keeps its scale while a store grows |
-    /// | `log` | log2(1 + n x): 1 for the mean page, and one more for each doubling far above it |
-    ///
-    /// All are 0 or more and increase with importance. Logarithms are computed by `libm`, with the same bits on every
-    /// machine.
+    /// Kind of score. All are 0 or more and increase with importance. Logarithms are computed by `libm`, with the same
+    /// bits on every machine.
     Score of ScoreSpec, called "score";
-    /// Importance itself.
     Importance is ScoreSpec {
         name: "importance",
         about: "the importance; all pages sum to 1",
         of: |importance, _| importance,
     };
-    /// Importance in units of the mean.
     Ratio is ScoreSpec {
         name: "ratio",
         about: "importance in units of the mean page's",
         of: |importance, pages| importance * pages,
     };
-    /// Logarithm of 1 + that ratio.
     Log is ScoreSpec {
         name: "log",
         about: "log2(1 + ratio): 1 for a page of mean importance",
@@ -277,7 +260,6 @@ registry! {
 struct ScoreSpec {
     name: &'static str,
     about: &'static str,
-    /// Function of the importance and the number of pages.
     of: fn(f64, f64) -> f64,
 }
 

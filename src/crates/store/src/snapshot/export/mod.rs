@@ -1,11 +1,8 @@
 //! Export of rankings for other programs: tables of columns, and scores for search engines.
 //!
-//! All tables (TSV, CSV, JSON lines, Parquet, SQLite) hold the same columns, in the order of
-//! `Setup::all_columns`; `formats/guide/rankings.md` describes them. Text formats omit absent values; JSON, Parquet
-//! and SQLite have nulls. Real numbers have the shortest digits that read back to the same `f64`. The other
-//! formats hold a name and a [`Score`] for each page or site, and what their consumer needs besides.
-//!
-//! The same rows give the same bytes. Rows are written as they come, in bounded memory.
+//! All tables hold the same columns, in the order of `Setup::all_columns`; `formats/guide/rankings.md` describes them.
+//! The other formats hold a name and a [`Score`] for each page or site, and what their consumer needs besides. Rows are
+//! written as they come, in bounded memory.
 
 pub mod columns;
 mod order;
@@ -31,33 +28,23 @@ pub use crate::engine::Page;
 registry! {
     /// File format of an export.
     Format of ExportFormatSpec, called "export format";
-    /// Tab-separated values with a header line.
     Tsv is of("tsv", "tab-separated values with a header line", Content::Table);
-    /// Comma-separated values by RFC 4180.
     Csv is of("csv", "comma-separated values with a header line (RFC 4180)", Content::Table);
-    /// JSON lines, one object per row.
     Jsonl is of("jsonl", "JSON lines, one object per page", Content::Table);
-    /// Apache Parquet file with one table.
     Parquet is of("parquet", PARQUET, Content::Table);
-    /// SQLite database with a table and indexes.
     Sqlite is of("sqlite", SQLITE, Content::Table);
-    /// Lines of a name and a score.
     Scores is of("scores", "a URL, a tab and a score per line", Content::Score);
-    /// Solr's external file field: lines of a name and a score.
     Solr is of("solr", "url=score, for Solr's ExternalFileField", Content::Score);
-    /// Updates of one field, for Elasticsearch and OpenSearch.
     Elasticsearch is of(
         "elasticsearch",
         "bulk updates of one field, for Elasticsearch and OpenSearch",
         Content::Field,
     );
-    /// Whole documents, for Elasticsearch and OpenSearch.
     ElasticsearchIndex is of(
         "elasticsearch-index",
         "bulk documents of their own: url, host, domain, score, rank",
         Content::Field,
     );
-    /// Updates of one field, for Vespa.
     Vespa is of("vespa", "partial updates of one field, for Vespa", Content::Field);
 }
 
@@ -91,7 +78,6 @@ const GROUP_ROWS: u64 = 1 << 17;
 const GROUP_ROW_BYTES: u64 = 384;
 
 impl Format {
-    /// Returns true if the format is readable text.
     pub fn is_text(self) -> bool {
         !matches!(self, Format::Parquet | Format::Sqlite)
     }
@@ -126,7 +112,6 @@ impl Format {
 /// Content of a row, which determines the options that a format uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// Columns of a table.
     Table,
     /// Name and score: uses [`Setup::kind`].
     Score,
@@ -141,13 +126,11 @@ pub struct Setup {
     pub table: TableOf,
     /// Level of the ranking; rows of sites have [`Page::site`].
     pub level: Level,
-    /// Column of the ranking's score ([`Page::importance`]).
     pub score: NumberColumn,
     /// Adds the column with the result of a page's fetches ([`Page::state`]).
     pub state: bool,
     /// Adds the columns of C and H of the OPIC paper: [`Page::cash`] and [`Page::distributed`].
     pub cash: bool,
-    /// Adds columns of further numbers ([`Page::more`]), in their order.
     pub more: Vec<NumberColumn>,
     /// Adds the column with the difference from an older ranking ([`Page::change`]), which each row then has.
     pub change: bool,
@@ -169,11 +152,9 @@ pub struct Setup {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExportCounts {
-    /// Number of rows in the file.
     pub pages: u64,
     /// Number of rows left out because the consumer of the file would reject them.
     pub left_out: u64,
-    /// Number of rows left out because their pages are gone.
     pub gone: u64,
 }
 

@@ -14,13 +14,11 @@ use crate::{Error, Result};
 registry! {
     /// Order of rows.
     Order of OrderSpec, called "order";
-    /// Order in which pages first appeared.
     Id is OrderSpec {
         name: "id",
         about: "that of the pages' first appearance",
         key: |page, key| key.extend_from_slice(&page.page.0.to_be_bytes()),
     };
-    /// Most important first; equal ranks by number.
     Rank is OrderSpec {
         name: "rank",
         about: "the most important first",
@@ -29,7 +27,6 @@ registry! {
             key.extend_from_slice(&page.page.0.to_be_bytes());
         },
     };
-    /// Hosts of a domain are adjacent; pages of a host by URL.
     Host is OrderSpec {
         name: "host",
         about: "by reversed host (org.example.www), then by URL",
@@ -40,7 +37,6 @@ registry! {
             key.push(0);
         },
     };
-    /// URLs byte by byte.
     Url is OrderSpec {
         name: "url",
         about: "by URL, byte by byte",
@@ -57,7 +53,6 @@ struct OrderSpec {
 
 /// Maximum memory for sorting in bytes; more does not make it faster.
 pub const MOST_SORTING: u64 = 256 << 20;
-/// Minimum memory for sorting in bytes.
 pub const LEAST_SORTING: u64 = 1 << 20;
 
 /// Sorts all rows with `memory` bytes; the rest is spilled to an unnamed file in `folder`.

@@ -1,14 +1,4 @@
-//! Apache Parquet.
-//!
-//! ```text
-//! text     BYTE_ARRAY (STRING)
-//! real     DOUBLE
-//! integer  INT64
-//! bool     BOOLEAN
-//! time     INT64 (TIMESTAMP(MILLIS, UTC))
-//! ```
-//!
-//! Compressed by Snappy, with statistics by column chunk and page. A row group holds at most 131,072 rows and about 64
+//! Apache Parquet, compressed by Snappy, with statistics by column chunk and page. A row group holds at most 131,072 rows and about 64
 //! MiB of URLs, which bounds memory here and in readers. URLs are distinct, so they have no dictionary. Integers are
 //! signed, since not every reader supports unsigned ones.
 
@@ -34,7 +24,6 @@ use super::{ExportOutput, Page, Setup};
 use crate::threads::lock;
 use crate::{Error, Result};
 
-/// Returns the definition of a column in a schema.
 fn field(column: &ExportColumn) -> String {
     let name = &column.name;
     let required = if column.is_required {
@@ -52,7 +41,6 @@ fn field(column: &ExportColumn) -> String {
 }
 
 pub(super) const GROUP_ROWS: usize = 1 << 17;
-/// Bytes of URLs at which a row group ends.
 pub(super) const GROUP_URL_BYTES: usize = 64 << 20;
 
 pub struct ParquetFile<W: Write + Send> {
@@ -80,7 +68,6 @@ impl<W: Write + Send> ParquetFile<W> {
         })
     }
 
-    /// Encodes rows, by column, into the current row group.
     pub fn encode(
         &mut self,
         rows: impl FnOnce(&mut RowGroup) -> std::result::Result<(), ParquetError>,
@@ -254,7 +241,6 @@ impl RowGroup {
     }
 }
 
-/// Encoded pages of a column, concatenated.
 #[derive(Clone, Default)]
 struct EncodedPages(Arc<Mutex<Vec<u8>>>);
 

@@ -6,9 +6,7 @@
 //!
 //! Numbers have the shortest digits that read back to the same. An `_id` has 1 to 512 bytes: Elasticsearch rejects
 //! others, so pages with other names are left out, and counted. Its `rank_feature` accepts only positive normal 32-bit
-//! numbers, to which scores are rounded. Updates change existing documents and create none. A page that was found gone
-//! since an older ranking is deleted in `elasticsearch-index`, whose documents belong to the ranking; `elasticsearch`
-//! and `vespa` delete none.
+//! numbers. Only `elasticsearch-index`, whose documents belong to the ranking, deletes pages that were found gone.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -19,7 +17,6 @@ use super::{ExportOutput, Format, Page, Setup, name_without};
 use crate::model::{Change, utc};
 use crate::{Error, Result};
 
-/// Returns the form of a format of lines.
 fn form_of(format: Format, setup: &Setup) -> Result<FileForm> {
     let (url, score) = (url_column(), score_column(setup));
     let field = setup.field.as_deref().unwrap_or("importance");
@@ -159,7 +156,6 @@ fn put_json(line: &mut Vec<u8>, value: Option<ColumnValue<'_>>) -> io::Result<()
     }
 }
 
-/// Appends a value with the score as a 32-bit number.
 fn put_short(line: &mut Vec<u8>, value: Option<ColumnValue<'_>>) -> io::Result<()> {
     match value {
         Some(ColumnValue::Real(score)) => write!(line, "{:?}", score as f32),
@@ -182,9 +178,7 @@ fn put_document(line: &mut Vec<u8>, value: Option<ColumnValue<'_>>) -> io::Resul
 type RowForm = (Vec<(String, ExportColumn)>, &'static str);
 /// Bytes that a format's names cannot hold, and what the format is called in the error.
 type RefusedBytes = (&'static [u8], &'static str);
-/// Size in bytes at which lines are written.
 const PIECE: usize = 1 << 16;
-/// Lengths of Elasticsearch's `_id`, in bytes.
 const ID_BYTES: std::ops::RangeInclusive<usize> = 1..=512;
 
 struct FileForm {
