@@ -1,8 +1,7 @@
 //! Exports other than tables of ranks: the link graph, crawl records, and Common Crawl's ranks.
 
 use cashrank_ingest::records::{Dumped, RecordFile, RecordFormat, SortRoom, dump, names_of};
-use cashrank_store::snapshot::links::{LinkGraph, write_common_crawl, write_tsv};
-use cashrank_store::snapshot::write_ranks;
+use cashrank_store::snapshot::links::{LinkGraph, write_common_crawl, write_ranks, write_tsv};
 
 use super::super::common::{Exit, counted, pages as counted_pages};
 use super::super::levels::counted_of;

@@ -239,18 +239,20 @@ impl LevelRanking {
     pub fn top(&self, n: usize, selection: &Selection) -> Result<Vec<Page<'static>>> {
         let within = self.within(selection)?;
         let is_within = |number: u64| within.as_ref().is_none_or(|within| within.get(number));
-        self.at(&best_of(n, self.rank_blocks(), is_within)?)
-    }
-
-    pub(super) fn rank_blocks(&self) -> Box<dyn Iterator<Item = Result<Vec<u64>>> + '_> {
-        match &self.of {
-            Of::Pages => Box::new(self.snapshot.columns.column_blocks(SnapshotColumn::Rank)),
+        let best = match &self.of {
+            Of::Pages => {
+                let ranks = self.snapshot.columns.column_blocks(SnapshotColumn::Rank);
+                best_of(n, ranks, is_within)
+            }
             Of::Sites(rolled) => {
                 let ranks = rolled.ranks.chunks(CHUNK_PAGES as usize);
-                Box::new(ranks.map(|ranks| Ok(ranks.to_vec())))
+                best_of(n, ranks.map(|ranks| Ok(ranks.to_vec())), is_within)
             }
-            Of::Computed(ranking) => Box::new(ranking.column_blocks(RankingColumn::Rank)),
-        }
+            Of::Computed(ranking) => {
+                best_of(n, ranking.column_blocks(RankingColumn::Rank), is_within)
+            }
+        };
+        self.at(&best?)
     }
 
     /// Returns true if lists have this row: in a shard only its own pages, and sites that have such pages.

@@ -1,4 +1,5 @@
-//! Export of the kept links, between pages or between sites, for other programs.
+//! Export of the kept links, between pages or between sites, for other programs; and of ranks as Common Crawl publishes
+//! them.
 //!
 //! Links of pages are those of a snapshot's rows: the distinct targets of each page's last visit, without those of
 //! weight 0. They are sorted by source, then by target, so that the same records give the same bytes. If weights differ
@@ -9,6 +10,7 @@
 //! domains begin with their last label, and a domain is followed by its number of hosts. Numbers are those of the pages
 //! or sites, from 0 in the order of their first appearance.
 
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -16,14 +18,15 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::LevelRanking;
-use super::common_crawl::hosts_of;
 use super::export::{MOST_SORTING, name_without, reversed};
+use super::{LevelRanking, Snapshot};
 use crate::codec::varint::{be_number, number};
 use crate::disk::ExternalSorter;
 use crate::memory::{LOOK_EVERY, check_room, to_read};
+use crate::model::{Page, PageId};
 use crate::rows::{Row, Rows, Stop};
 use crate::sites::{Level, Pairing, SiteGraph, SiteLinks};
+use crate::url::{domain, without_www};
 use crate::{Error, Result};
 
 /// Callback for the links of a page or site: targets in the order of their numbers, each with its weight.
@@ -281,4 +284,83 @@ pub fn write_folder(
         out.finish().map_err(Error::io(path, "write"))?;
         Ok(count)
     })
+}
+
+/// Memory for a site besides its name, in bytes.
+const SITE_BYTES: u64 = 64;
+
+/// Writes the ranks of hosts or domains in Common Crawl's layout, by both measures, which were computed beside one
+/// snapshot: a line for each after the header, in the order of harmonic centrality. Positions have no ties: of equal
+/// scores the site whose first page appeared earlier comes first. Returns the number of these lines. Holds the names in
+/// memory, up to `memory` bytes. `path` names `out` in errors.
+pub fn write_ranks(
+    harmonic: &LevelRanking,
+    pagerank: &LevelRanking,
+    memory: Option<u64>,
+    out: impl Write,
+    path: &Path,
+) -> Result<u64> {
+    let level = harmonic.level();
+    if !matches!(level, Level::Host | Level::BareHost | Level::Domain) {
+        return Err(Error::Usage(format!(
+            "common-crawl ranks hosts or domains: the `level` is {level}; give barehost, host or domain"
+        )));
+    }
+    let need = harmonic.len() * SITE_BYTES + harmonic.snapshot().len() * 4;
+    check_room(
+        memory,
+        need,
+        || format!("the ranks of {} {}", harmonic.len(), level.plural()),
+        "export domains",
+    )?;
+    let hosts = (level == Level::Domain)
+        .then(|| hosts_of(harmonic.snapshot(), memory))
+        .transpose()?;
+    let listed = |row: &Result<Page<'_>>| row.as_ref().map_or(true, |row| harmonic.lists(row));
+    let mut all: Vec<_> = harmonic.rows().filter(listed).collect::<Result<_>>()?;
+    all.sort_unstable_by_key(|row| (row.rank, row.page));
+    let beside = pagerank.rows().filter(listed);
+    let beside = beside.map(|row| row.map(|row| (row.rank, row.page, row.importance)));
+    let mut beside: Vec<(u64, PageId, f64)> = beside.collect::<Result<_>>()?;
+    beside.sort_unstable_by_key(|of| (of.0, of.1));
+    let mut places = vec![(0, 0.0); pagerank.len() as usize];
+    for (place, (_, site, score)) in (1..).zip(beside) {
+        places[site.index()] = (place, score);
+    }
+    let mut out = BufWriter::new(out);
+    let mut write = || -> std::io::Result<()> {
+        write!(
+            out,
+            "#harmonicc_pos\t#harmonicc_val\t#pr_pos\t#pr_val\t#host_rev"
+        )?;
+        writeln!(out, "{}", if hosts.is_some() { "\t#n_hosts" } else { "" })?;
+        for (at, site) in (1..).zip(&all) {
+            let (name, value) = (&*site.url, site.importance);
+            let (place, pr) = places[site.page.index()];
+            let reversed = reversed(name);
+            write!(out, "{at}\t{value:?}\t{place}\t{pr:?}\t{reversed}")?;
+            if let Some(hosts) = &hosts {
+                write!(out, "\t{}", hosts.get(name).copied().unwrap_or(0))?;
+            }
+            writeln!(out)?;
+        }
+        out.flush()
+    };
+    write().map_err(Error::io(path, "write"))?;
+    Ok(all.len() as u64)
+}
+
+/// Counts the hosts of each domain; those with and without `www.` count as one.
+fn hosts_of(snapshot: &Snapshot, memory: Option<u64>) -> Result<HashMap<String, u64>> {
+    let sites = snapshot.sites(Level::Host, memory)?;
+    let mut seen = HashSet::new();
+    let mut hosts: HashMap<String, u64> = HashMap::new();
+    for host in sites.names() {
+        let of = String::from_utf8_lossy(domain(host.as_bytes())).into_owned();
+        let bare = without_www(host.as_bytes()).to_vec();
+        if seen.insert((of.clone(), bare)) {
+            *hosts.entry(of).or_default() += 1;
+        }
+    }
+    Ok(hosts)
 }

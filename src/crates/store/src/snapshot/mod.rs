@@ -5,11 +5,9 @@
 
 pub(crate) mod blocks;
 pub mod column;
-mod common_crawl;
 mod compare;
 mod computed;
 pub mod export;
-mod file;
 mod find;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
@@ -30,20 +28,18 @@ use crate::store::rows::Retention;
 use crate::store::{Disk, SNAPSHOTS};
 use crate::{Error, Result};
 
-pub use common_crawl::write_ranks;
 pub use compare::moved;
 #[cfg(any(test, feature = "testing"))]
 pub use computed::fuzz::ranking as ranking_fuzz;
 pub use computed::{ComputedInfo, ComputedName, ComputedRanking, publish_computed};
 pub use computed::{RANKING, computed};
-pub use file::SnapshotColumns;
 pub use find::{Rank, canonical, find_lines, pages_of};
 pub use kept::{KeepSnapshots, PINNED, thin};
 pub use kept::{SnapshotEntry, SnapshotSelector, pin, snapshots};
 pub use known::FactsCache;
 pub use levels::{LevelRanking, RankingName};
 pub use ranks::{descending_key, importance_of, sorted_positions, splits};
-pub use read::{Selection, Snapshot, SnapshotPage};
+pub use read::{Selection, Snapshot, SnapshotColumns, SnapshotPage};
 pub use search::{Failing, FailingHost, SearchOptions, SearchResult, WITHIN};
 pub use settling::settling_needs;
 pub use settling::{Expired, SettleSettings, Watcher, Watching};
