@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use cashrank::{Error, PageState};
-use cashrank_steer::answers::{LookedUp, Rank, Rankings, look_up};
+use cashrank_steer::answers::{Rank, Rankings, look_up};
 use cashrank_store::memory::to_read;
 use cashrank_store::snapshot::LevelRanking;
 use cashrank_store::snapshot::export::{Format, LineWriter, NumberColumn, Page, Setup, TableOf};

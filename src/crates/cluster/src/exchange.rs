@@ -120,9 +120,7 @@ impl Rounds {
     }
 }
 
-/// Worker's ends of the channels to the thread that waits for rounds.
-type Ends = (Receiver<Vec<Vec<u8>>>, Sender<Event>);
-
+/// Connection of this process to all others.
 pub struct Cluster {
     process: usize,
     lines: Vec<Option<PeerLink>>,
@@ -165,7 +163,7 @@ impl Cluster {
             WorkerConfig::default(),
             move |worker| {
                 let ends = lock(&ends).take();
-                let Some((wanted, events)): Option<Ends> = ends else {
+                let Some((wanted, events)) = ends else {
                     return;
                 };
                 let mut rounds = Rounds::new(worker);
