@@ -35,7 +35,6 @@ pub trait FileInfo: DeserializeOwned + Sync {
     const MAGIC: Magic;
     /// Number of columns; `None` if the directory tells.
     const COLUMNS: Option<usize>;
-    /// Remedy for a file of another version.
     const REMEDY: &'static str;
 
     /// Returns true if it is the info of a file with this many rows and columns.
@@ -47,7 +46,6 @@ pub struct BlockFile<I> {
     file: Box<dyn DiskFile>,
     directory: Vec<u8>,
     pub(super) columns: usize,
-    /// Number of rows in all blocks.
     count: u64,
     /// Offset of the directory, which follows the columns.
     end: u64,
@@ -275,7 +273,6 @@ pub(crate) struct BlockWriter<I> {
     file: Box<dyn DiskFile>,
     at: u64,
     columns: usize,
-    /// Entries of the packed columns, by block.
     directory: Vec<[u8; ENTRY]>,
     info: PhantomData<fn(&I)>,
 }
@@ -308,7 +305,6 @@ impl<I: FileInfo + Serialize> BlockWriter<I> {
         self.packed(block, which, &column::pack(values)?)
     }
 
-    /// Writes a column that is packed already.
     pub fn packed(&mut self, block: usize, which: I::Column, packed: &[u8]) -> Result<()> {
         let entries = self.directory.len().max((block + 1) * self.columns);
         self.directory.resize(entries, [0; ENTRY]);

@@ -148,7 +148,6 @@ impl LevelRanking {
         }
     }
 
-    /// Returns the memory that a roll-up holds, in bytes.
     pub fn held_bytes(&self) -> u64 {
         self.sites().map_or(0, |sites| {
             let of_each = size_of::<SiteTotal>() + size_of::<u64>();
@@ -411,7 +410,6 @@ pub(super) fn pages_of_best(best: RankedPages) -> Vec<PageId> {
     best.map(|(_, page)| page).collect()
 }
 
-/// Returns the `n` pages of best rank among those for which `may_be` is true.
 pub(super) fn best_of(
     n: usize,
     ranks: impl Iterator<Item = Result<Vec<u64>>>,

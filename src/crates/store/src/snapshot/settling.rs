@@ -55,9 +55,7 @@ pub struct SettleSettings {
     /// True to start from the last published ranking if there is no warm start that fits.
     pub may_start_from_published: bool,
     pub writes_warm: bool,
-    /// Cache of unpacked rows, shared by the rankings of a run.
     pub rows: Arc<UnpackedRows>,
-    /// Cache of facts about pages, shared by the rankings of a run.
     pub known: Arc<Mutex<FactsCache>>,
     /// True if another ranking of the run follows, for which facts are cached.
     pub leaves_known: bool,
@@ -72,7 +70,6 @@ pub struct Watcher {
     /// Memory in bytes that settling would have taken, if that was too much; else 0.
     too_large: AtomicU64,
     wrote_warm: AtomicBool,
-    /// Problems with reading the warm start and with writing the next one.
     warnings: Mutex<Vec<String>>,
 }
 
@@ -85,7 +82,6 @@ impl Watcher {
         }
     }
 
-    /// Returns true if the computation has to stop, without a result.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

@@ -204,7 +204,6 @@ impl<'v> SnapshotWriter<'v> {
         Ok(())
     }
 
-    /// Writes the column of ranks, given those of all pages in order.
     pub fn ranks(&mut self, mut ranks: impl Iterator<Item = Result<u64>>) -> Result<()> {
         for block in 0..self.scored {
             let ranks = ranks.by_ref().take(CHUNK_PAGES as usize);
@@ -388,7 +387,6 @@ impl Latest {
         Error::damaged(path, "it is missing, though snapshots/latest.json names it")
     }
 
-    /// Returns the error that the file is missing although there are this many snapshots.
     pub fn lost(dir: &Path, snapshots: usize) -> Error {
         let what = match snapshots {
             1 => "it is missing, and there is a snapshot".into(),

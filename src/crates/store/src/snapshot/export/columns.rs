@@ -22,7 +22,6 @@ pub enum TableOf {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberColumn {
     pub name: String,
-    /// Type of the values: real, integer or bool.
     pub kind: ValueKind,
 }
 

@@ -124,7 +124,6 @@ pub enum Content {
 pub struct Setup {
     /// Kind of the rows. Tables other than rankings use only `score` and `more` of the options of columns.
     pub table: TableOf,
-    /// Level of the ranking; rows of sites have [`Page::site`].
     pub level: Level,
     pub score: NumberColumn,
     /// Adds the column with the result of a page's fetches ([`Page::state`]).
