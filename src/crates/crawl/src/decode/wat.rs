@@ -114,7 +114,10 @@ fn read<'a>(
 }
 
 fn facts(text: &str) -> serde_json::Result<Facts<'_>> {
-    let mut facts = Facts::default();
+    let mut facts = Facts {
+        texts: vec![None; FIELDS.len()],
+        ..Facts::default()
+    };
     let mut json = serde_json::Deserializer::from_str(text);
     let walk = Walk {
         at: 0,
@@ -131,35 +134,34 @@ fn put<'a>(
     not_get: &mut Option<&'static str>,
     record: &mut Record<'a>,
 ) -> ReadResult {
-    let (kind, url, date) = if facts.has(Key::Warc) {
-        let kind = facts.take(Key::Kind);
+    let (kind, url, date) = if facts.take("WARC-Header-Metadata").is_some() {
+        let kind = facts.take("WARC-Type");
         let kind = kind.ok_or_else(|| Bad::malformed("no WARC-Type in the envelope"))?;
-        (kind, facts.take(Key::Url), facts.take(Key::Date))
-    } else if facts.has(Key::Arc) {
-        let (url, date) = (facts.take(Key::ArcUrl), facts.take(Key::ArcDate));
+        (kind, facts.take("WARC-Target-URI"), facts.take("WARC-Date"))
+    } else if facts.take("ARC-Header-Metadata").is_some() {
+        let (url, date) = (facts.take("Target-URI"), facts.take("Date"));
         (Cow::Borrowed("response"), url, date)
     } else {
         return Err(Bad::malformed("neither WARC nor ARC header metadata"));
     };
     let revisit = kind.eq_ignore_ascii_case("revisit");
     if !revisit && !kind.eq_ignore_ascii_case("response") {
-        let method = facts.take(Key::Method).unwrap_or_default();
+        let method = facts.take("Method").unwrap_or_default();
         *not_get = http::not_get(method.as_bytes());
         return Ok(Some(record_kind(kind.as_bytes())));
     }
     let lookup = url.as_ref().is_some_and(|url| url.starts_with("dns:"));
-    if !facts.has(Key::Response) && (!revisit || lookup) {
+    if facts.take("HTTP-Response-Metadata").is_none() && (!revisit || lookup) {
         return Ok(Some("no HTTP response"));
     }
     if not_get.is_some() {
         return Ok(*not_get);
     }
-    let status: Option<i32> = facts
-        .get(Key::Status)
-        .and_then(|status| status.trim().parse().ok());
+    let status = facts.take("Status");
+    let status: Option<i32> = status.and_then(|status| status.trim().parse().ok());
     // The response was to a HEAD, or was cut off.
-    let lacks_body =
-        matches!(status, Some(200..300)) && facts.get(Key::Length) == Some("0") && facts.announced;
+    let is_empty = facts.take("Entity-Length").as_deref() == Some("0");
+    let lacks_body = matches!(status, Some(200..300)) && is_empty && facts.announced;
     if !revisit && lacks_body {
         return Ok(Some(NO_BODY));
     }
@@ -168,14 +170,14 @@ fn put<'a>(
     let date = date.as_deref().unwrap_or_default().as_bytes();
     put_time(record, time::read_archive(date, "a time"));
     // A revisit has no body: the extractor's digest is that of nothing.
-    let of_body = facts.take(Key::BodyDigest).filter(|_| !revisit);
-    let digest = facts.take(Key::Digest).or(of_body);
+    let of_body = facts.take("Entity-Digest").filter(|_| !revisit);
+    let digest = facts.take("WARC-Payload-Digest").or(of_body);
     if let Some(digest) = digest.filter(|digest| !digest.is_empty()) {
         record.digest = Digest::of_content(xxh3_64(digest.as_bytes()));
     }
     record.status = status;
     if status.is_some_and(is_redirect) {
-        record.redirect = facts.take(Key::Location).map(bytes);
+        record.redirect = facts.take("Location").map(bytes);
     }
     record.revisit = revisit && record.redirect.is_none();
     if !revisit {
@@ -184,20 +186,21 @@ fn put<'a>(
         for link in std::mem::take(&mut facts.links) {
             keep(&mut record.links, link);
         }
-        record.base = facts.take(Key::Base).map(attribute);
+        record.base = facts.take("Base").map(attribute);
         if facts.meta_nofollow {
             html::forbid(&mut record.links);
         }
-        let refresh = facts
-            .take(Key::Refresh)
-            .filter(|_| record.redirect.is_none());
+        let refresh = facts.take("Refresh").filter(|_| record.redirect.is_none());
         http::put_fields(
             record,
             refresh.unwrap_or_default().as_bytes(),
             facts.nofollow,
         );
     }
-    if let Some(other) = facts.take(Key::RefersTo).filter(|_| record.revisit) {
+    if let Some(other) = facts
+        .take("WARC-Refers-To-Target-URI")
+        .filter(|_| record.revisit)
+    {
         let other = target(Some(other)).ok();
         record.same_as = other.filter(|other| is_web(other) && *other != record.url);
     }
@@ -225,93 +228,57 @@ fn attribute(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     }
 }
 
-/// Name of a text, or of an object whose presence counts.
-#[derive(Debug, Clone, Copy)]
-enum Key {
-    /// Presence of the header of a WARC record.
-    Warc,
-    Kind,
-    Url,
-    Date,
-    Digest,
-    RefersTo,
-    /// Presence of the header of an ARC record.
-    Arc,
-    ArcUrl,
-    ArcDate,
-    Method,
-    Response,
-    Status,
-    Length,
-    /// Digest of the body, computed by the extractor.
-    BodyDigest,
-    Location,
-    Refresh,
-    Robots,
-    ContentLength,
-    TransferEncoding,
-    Base,
-    HttpEquiv,
-    Name,
-    Content,
-    Path,
-    LinkUrl,
-    Rel,
-}
-
-const KEYS: usize = Key::Rel as usize + 1;
-
 #[derive(Clone, Copy)]
 enum Node {
-    /// Object, whose presence is noted under the key.
-    Object(Option<Key>),
+    Object,
     /// List of objects, or a single object without its list.
     Items,
     /// Text or number, or a list of them.
-    Text(Key),
+    Text,
 }
 
 use Node::{Items, Object, Text};
 
-/// Fields that are read, each after the object that holds it, with its depth.
+/// Fields that are read, each after the object that holds it, with its depth. No two have the same name.
 const FIELDS: &[(u8, &str, Node)] = &[
-    (0, "", Object(None)),
-    (1, "Envelope", Object(None)),
-    (2, "WARC-Header-Metadata", Object(Some(Key::Warc))),
-    (3, "WARC-Type", Text(Key::Kind)),
-    (3, "WARC-Target-URI", Text(Key::Url)),
-    (3, "WARC-Date", Text(Key::Date)),
-    (3, "WARC-Payload-Digest", Text(Key::Digest)),
-    (3, "WARC-Refers-To-Target-URI", Text(Key::RefersTo)),
-    (2, "ARC-Header-Metadata", Object(Some(Key::Arc))),
-    (3, "Target-URI", Text(Key::ArcUrl)),
-    (3, "Date", Text(Key::ArcDate)),
-    (2, "Payload-Metadata", Object(None)),
-    (3, "HTTP-Request-Metadata", Object(None)),
-    (4, "Request-Message", Object(None)),
-    (5, "Method", Text(Key::Method)),
-    (3, "HTTP-Response-Metadata", Object(Some(Key::Response))),
-    (4, "Response-Message", Object(None)),
-    (5, "Status", Text(Key::Status)),
-    (4, "Headers", Object(None)),
-    (5, "Location", Text(Key::Location)),
-    (5, "Refresh", Text(Key::Refresh)),
-    (5, "X-Robots-Tag", Text(Key::Robots)),
-    (5, "Content-Length", Text(Key::ContentLength)),
-    (5, "Transfer-Encoding", Text(Key::TransferEncoding)),
-    (4, "Entity-Length", Text(Key::Length)),
-    (4, "Entity-Digest", Text(Key::BodyDigest)),
-    (4, "HTML-Metadata", Object(None)),
-    (5, "Head", Object(None)),
-    (6, "Base", Text(Key::Base)),
+    (0, "", Object),
+    (1, "Envelope", Object),
+    (2, "WARC-Header-Metadata", Object),
+    (3, "WARC-Type", Text),
+    (3, "WARC-Target-URI", Text),
+    (3, "WARC-Date", Text),
+    (3, "WARC-Payload-Digest", Text),
+    (3, "WARC-Refers-To-Target-URI", Text),
+    (2, "ARC-Header-Metadata", Object),
+    (3, "Target-URI", Text),
+    (3, "Date", Text),
+    (2, "Payload-Metadata", Object),
+    (3, "HTTP-Request-Metadata", Object),
+    (4, "Request-Message", Object),
+    (5, "Method", Text),
+    (3, "HTTP-Response-Metadata", Object),
+    (4, "Response-Message", Object),
+    (5, "Status", Text),
+    (4, "Headers", Object),
+    (5, "Location", Text),
+    (5, "Refresh", Text),
+    (5, "X-Robots-Tag", Text),
+    (5, "Content-Length", Text),
+    (5, "Transfer-Encoding", Text),
+    (4, "Entity-Length", Text),
+    // Digest of the body, computed by the extractor.
+    (4, "Entity-Digest", Text),
+    (4, "HTML-Metadata", Object),
+    (5, "Head", Object),
+    (6, "Base", Text),
     (6, "Metas", Items),
-    (7, "http-equiv", Text(Key::HttpEquiv)),
-    (7, "name", Text(Key::Name)),
-    (7, "content", Text(Key::Content)),
+    (7, "http-equiv", Text),
+    (7, "name", Text),
+    (7, "content", Text),
     (5, "Links", Items),
-    (6, "path", Text(Key::Path)),
-    (6, "url", Text(Key::LinkUrl)),
-    (6, "rel", Text(Key::Rel)),
+    (6, "path", Text),
+    (6, "url", Text),
+    (6, "rel", Text),
 ];
 
 /// Returns the index of the field of this name in the object at index `of`.
@@ -327,7 +294,8 @@ fn field_in(of: usize, name: &str) -> Option<usize> {
 
 #[derive(Default)]
 struct Facts<'a> {
-    texts: [Option<Cow<'a, str>>; KEYS],
+    /// Texts of [`FIELDS`]; an empty one for an object that is there.
+    texts: Vec<Option<Cow<'a, str>>>,
     links: Vec<Link<'a>>,
     refreshes: Vec<Link<'a>>,
     /// True if a `<meta>` makes all links `nofollow`.
@@ -339,20 +307,13 @@ struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    fn has(&self, key: Key) -> bool {
-        self.texts[key as usize].is_some()
-    }
-
-    fn get(&self, key: Key) -> Option<&str> {
-        self.texts[key as usize].as_deref()
-    }
-
-    fn take(&mut self, key: Key) -> Option<Cow<'a, str>> {
-        self.texts[key as usize].take()
+    fn take(&mut self, name: &str) -> Option<Cow<'a, str>> {
+        let at = FIELDS.iter().position(|field| field.1 == name)?;
+        self.texts[at].take()
     }
 
     /// Stores a text or number, or those of a list. The first counts; of a header, the first that is not blank.
-    fn set(&mut self, key: Key, value: Value<'a>) -> serde_json::Result<()> {
+    fn set(&mut self, at: usize, value: Value<'a>) -> serde_json::Result<()> {
         let text: Cow<'a, str> = match value {
             Value::Null => return Ok(()),
             Value::Text(text) => text,
@@ -361,49 +322,45 @@ impl<'a> Facts<'a> {
             Value::Float(number) => number.to_string().into(),
             Value::List(values) => {
                 let mut values = values.into_iter();
-                return values.try_for_each(|value| self.set(key, value));
+                return values.try_for_each(|value| self.set(at, value));
             }
             other => return Err(other.wrong_type("a text, a number, or a list of them")),
         };
-        match key {
-            Key::Robots => self.nofollow |= http::is_nofollow(text.as_bytes()),
-            Key::ContentLength => self.announced |= !matches!(text.trim(), "" | "0"),
-            Key::TransferEncoding => {
+        match FIELDS[at].1 {
+            "X-Robots-Tag" => self.nofollow |= http::is_nofollow(text.as_bytes()),
+            "Content-Length" => self.announced |= !matches!(text.trim(), "" | "0"),
+            "Transfer-Encoding" => {
                 self.announced |= text.to_ascii_lowercase().contains("chunked");
             }
-            Key::Location | Key::Refresh if text.trim().is_empty() => {}
-            _ => drop(self.texts[key as usize].get_or_insert(text)),
+            "Location" | "Refresh" if text.trim().is_empty() => {}
+            _ => drop(self.texts[at].get_or_insert(text)),
         }
         Ok(())
     }
 
-    /// Takes the texts of an object in this list.
-    fn end(&mut self, list: &str) {
-        match list {
-            "Metas" => {
-                let [http_equiv, name, content] = [Key::HttpEquiv, Key::Name, Key::Content]
-                    .map(|key| self.take(key).map(attribute));
-                let meta = Meta {
-                    http_equiv,
-                    name,
-                    content,
-                };
-                if let Some(url) = meta.refresh() {
-                    keep(&mut self.refreshes, Link::to(url.to_vec()));
-                }
-                self.meta_nofollow |= meta.is_nofollow();
+    /// Takes the texts of an object in the list at this index.
+    fn end(&mut self, list: usize) {
+        let texts = [1, 2, 3].map(|field| self.texts[list + field].take());
+        if FIELDS[list].1 == "Metas" {
+            let [http_equiv, name, content] = texts.map(|text| text.map(attribute));
+            let meta = Meta {
+                http_equiv,
+                name,
+                content,
+            };
+            if let Some(url) = meta.refresh() {
+                keep(&mut self.refreshes, Link::to(url.to_vec()));
             }
-            _ => {
-                let [path, url, rel] =
-                    [Key::Path, Key::LinkUrl, Key::Rel].map(|key| self.take(key));
-                // Only anchors and areas of image maps are links.
-                let is_link = matches!(path.as_deref(), Some("A@/href" | "AREA@/href"));
-                if let (true, Some(url)) = (is_link, url) {
-                    let rel = rel.map(|rel| Rel::of(&attribute(rel))).unwrap_or_default();
-                    let link = Link::to(attribute(url));
-                    keep(&mut self.links, Link { rel, ..link });
-                }
-            }
+            self.meta_nofollow |= meta.is_nofollow();
+            return;
+        }
+        let [path, url, rel] = texts;
+        // Only anchors and areas of image maps are links.
+        let is_link = matches!(path.as_deref(), Some("A@/href" | "AREA@/href"));
+        if let (true, Some(url)) = (is_link, url) {
+            let rel = rel.map(|rel| Rel::of(&attribute(rel))).unwrap_or_default();
+            let link = Link::to(attribute(url));
+            keep(&mut self.links, Link { rel, ..link });
         }
     }
 }
@@ -419,8 +376,8 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, 'de> {
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
         match FIELDS[self.at].2 {
-            Object(_) | Items => json.deserialize_any(self),
-            Text(key) => value_to(|value| self.facts.set(key, value)).deserialize(json),
+            Object | Items => json.deserialize_any(self),
+            Text => value_to(|value| self.facts.set(self.at, value)).deserialize(json),
         }
     }
 }
@@ -449,9 +406,8 @@ impl<'de> Visitor<'de> for Walk<'_, 'de> {
             }
         }
         match FIELDS[at].2 {
-            Object(Some(key)) => drop(facts.texts[key as usize].get_or_insert_default()),
-            Items => facts.end(FIELDS[at].1),
-            _ => {}
+            Items => facts.end(at),
+            _ => facts.texts[at] = Some(Cow::default()),
         }
         Ok(())
     }
