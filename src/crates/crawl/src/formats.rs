@@ -1,7 +1,4 @@
 //! Formats by name, and format detection from an input's first bytes.
-//!
-//! A format is one file of `decode`, with its decoder and description, and one line of the table below, from which
-//! names, help, completions and messages come.
 
 mod foreign;
 
@@ -22,8 +19,7 @@ use crate::rules::InputRules;
 use crate::source::PARQUET;
 use crate::url;
 
-/// Checks that a file may be a list (for example of URLs), and is not a packed or otherwise binary file, a pointer, an
-/// error message or crawl records. The error describes the file.
+/// Checks that a file may be a list (for example of URLs). The error describes the file.
 #[doc(hidden)]
 pub fn check_list(head: &[u8]) -> Result<()> {
     let found = if head.starts_with(PARQUET) {
@@ -98,7 +94,6 @@ registry! {
 }
 
 impl Format {
-    /// Returns the format's decoder. Of the limits, `line_bytes` bounds the size to which a record may expand.
     pub fn decoder_by(self, rules: &InputRules, limits: &Limits) -> Arc<dyn Decoder> {
         (self.spec().by)(rules, limits)
     }
@@ -150,8 +145,7 @@ impl Format {
 }
 
 /// Guesses the format from the first bytes of the decompressed input (64 KiB suffice). Returns the format and, for
-/// messages, the evidence. Fails with [`Error::Unsupported`] if the bytes match no format, or more than one; the error
-/// says what they look like and what to do.
+/// messages, the evidence. Fails with [`Error::Unsupported`] if the bytes match no format, or more than one.
 pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     let start = lines::trim(head).trim_ascii_start();
     let refused = foreign::binary(head)
@@ -200,9 +194,9 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     })
 }
 
-/// Checks that an input may be of `format`, in which it is read. `head` is the beginning of the input. A graph as text
-/// must not have a control byte in its first line or a NUL anywhere, nor begin like another format: each of its lines
-/// would become a page's name. Other lines with control bytes are skipped one by one.
+/// Checks that an input that begins with `head` may be of `format`, in which it is read. A graph as text must not have a
+/// control byte in its first line or a NUL anywhere, nor begin like another format: each of its lines would become a
+/// page's name.
 pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
     use Format::{Adjacency, Arc, Edges, NodeRecords, Nutch};
     use Format::{Records, UrlAdjacency, UrlEdges, Warc, Wat};
@@ -269,8 +263,8 @@ fn other_layout(start: &[u8]) -> Option<String> {
     ))
 }
 
-/// Examines a text that begins with an object. Returns what shows that it is not one object a line, if anything does,
-/// and whether more bytes cannot change the answer.
+/// Returns what shows that a text, which begins with an object, is not one object a line, and whether more bytes cannot
+/// change the answer.
 fn layout(start: &[u8]) -> (Option<&'static str>, bool) {
     let line = first_line(start);
     let mut objects = serde_json::Deserializer::from_slice(line).into_iter::<IgnoredAny>();
@@ -366,7 +360,7 @@ fn no_text(head: &[u8]) -> Option<String> {
 /// Number of first bytes that are searched for signs of another kind of text.
 const LOOKED_AT: usize = 4096;
 
-/// Number of lines that decide whether a file has entries of one kind; a single foreign line must not decide.
+/// Number of lines that decide whether a file has entries of one kind.
 const TELLING: usize = 16;
 
 fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
@@ -393,7 +387,7 @@ fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
 }
 
 /// Checks that an input whose format was `guessed` has names of the same kind as the inputs `before`: opaque names
-/// among URLs would be pages that no crawler can fetch. The error lists the formats to choose from.
+/// among URLs would be pages that no crawler can fetch.
 pub fn check_names(guessed: Format, why: &str, before: Option<Names>) -> Result<()> {
     let names = guessed.decoder().names();
     if before.is_none_or(|before| before == names) {

@@ -1,13 +1,5 @@
 //! From the bytes of crawls to batches of records.
 //!
-//! ```
-//! use cashrank_crawl::decode::{Record, html};
-//!
-//! let mut record = Record::default();
-//! html::read(b"<a href='/about'>About</a>", None, &mut record);
-//! assert_eq!(*record.links[0].url, *b"/about");
-//! ```
-//!
 //! | | |
 //! |---|---|
 //! | [`source`] | inputs as chunks of bytes: files, streams, compression, tables, folders |

@@ -14,7 +14,7 @@ use crate::url::{self, CanonicalForm, LinkBase, Reject};
 const ENTRIES: usize = 1 << 16;
 /// Number of a record's links whose table slots are prefetched together.
 const AHEAD: usize = 32;
-/// Maximum number of messages kept per batch and reason; further ones are only counted.
+/// Maximum number of messages kept per batch and reason.
 const COMPLAINTS: usize = 16;
 
 #[derive(Clone)]
@@ -26,7 +26,7 @@ pub struct Rules {
     pub follow: Follow,
 }
 
-/// Converts chunks to batches. Reuses the memory of its tables from one batch to the next, never their content.
+/// Converts chunks to batches. Reuses the memory of its tables from one batch to the next.
 pub struct Builder {
     rules: Rules,
     naming: Naming,
@@ -36,21 +36,19 @@ pub struct Builder {
     linked_at: Vec<u32>,
     /// Weights of the batch's names as link targets; [`UNKNOWN_WEIGHT`] if not computed yet.
     page_weights: Vec<u64>,
-    /// True if weights depend on the kind of link or on its target.
     weighs_all: bool,
     /// True if a URL that is canonical as spelled needs no further check.
     takes_all: bool,
     scratch: Vec<u8>,
     stripped: Vec<u8>,
     complained: [usize; Reason::ALL.len()],
-    /// True if relative links are joined to their page ([`Decoder::joins_links`]).
     joins: bool,
     /// True if records are kept as lines of JSON ([`Batch::lines`]).
     pub keeps_lines: bool,
     /// Fingerprints of the next links as spelled; `None` if the spelling alone does not name a page.
     spelled: Vec<Option<Fingerprint>>,
     /// Called before a record becomes large, and before its links take more than [`TEXT_BYTES`]. It may wait until there
-    /// is room. `--limit-line` bounds the growth.
+    /// is room.
     pub leave: Box<dyn FnMut() + Send>,
 }
 
@@ -187,7 +185,6 @@ impl Builder {
         self.batch.entries.push(BatchEntry { end, ..entry });
     }
 
-    /// Keeps a message, if it is among the first for its reason.
     fn complain(&mut self, reason: Reason, at: u32, detail: String) {
         let complained = &mut self.complained[reason as usize];
         if *complained < COMPLAINTS {
@@ -393,7 +390,7 @@ impl Builder {
         Ok(counts)
     }
 
-    /// Returns the weight of a link from a page of `host`, at most [`u64::MAX`]. Names that are not URLs have no host.
+    /// Returns the weight of a link from a page of `host`. Names that are not URLs have no host.
     fn weight(&mut self, host: &[u8], target: u32, link: &Link<'_>) -> u64 {
         let (follow, name) = (&self.rules.follow, self.batch.name(target));
         let is_internal = !host.is_empty() && url::host(name) == host;
@@ -485,9 +482,7 @@ impl Builder {
     }
 }
 
-/// Returns what a record says about its page, by its status. 404 and 410: gone. 304: unchanged. Another status without
-/// the page: failed. No status, or one with the page: a visit, or unchanged if it is a `revisit`. A page whose totals
-/// have no visits is only known, or failed.
+/// Returns what a record says about its page. A page whose totals have no visits is only known, or failed.
 fn meaning(record: &Record<'_>) -> What {
     let unvisited = record.totals.filter(|totals| totals.visits == 0);
     match record.status {

@@ -88,7 +88,7 @@ impl SpellingTable {
         self.spell(batch, number, fingerprint);
     }
 
-    /// Removes every name from `keep` on: needed only when a record turns out to be unusable half-way.
+    /// Removes every name from `keep` on, if a record turns out to be unusable half-way.
     pub fn cut(&mut self, batch: &mut Batch, keep: u32) {
         let text = (keep as usize)
             .checked_sub(1)
@@ -135,7 +135,7 @@ impl SpellingTable {
     }
 }
 
-/// Returns the part of a fingerprint that a slot holds, at its position in the slot.
+/// Returns the part of a fingerprint that a slot holds.
 #[inline]
 fn tag(fingerprint: Fingerprint) -> u64 {
     ((fingerprint >> 64) as u64) >> SPELLING_BITS << SPELLING_BITS

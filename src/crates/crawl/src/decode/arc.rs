@@ -1,7 +1,6 @@
 //! ARC, the predecessor of WARC: a line `URL IP-address date ... length`, then `length` bytes. See `formats/arc.md`.
 //!
-//! A record begins with any line ends left over from the record before, and ends with its block. If no record begins
-//! where one should, or its length is no number, the bad record ends at the next line that looks like a first one.
+//! A bad record ends at the next line that looks like a first one.
 
 use memchr::{memchr, memrchr};
 
@@ -34,7 +33,6 @@ static ARC: Framing = Framing {
     takes_line_ends: true,
 };
 
-/// Reads a record as that of a WARC file, but for the one that describes the file.
 fn read<'a>(
     archives: &Archives,
     frame: Frame<'a>,
@@ -106,10 +104,8 @@ fn next(junk: &[u8], at_end: bool) -> Result<usize, usize> {
     Err(junk.len())
 }
 
-/// Parses a record's first line, with or without its end; `None` if it is not one.
-///
-/// Version 1 has five fields, version 2 ten; in both, the date follows the host's address, and the length comes last.
-/// URLs and types may hold spaces.
+/// Parses a record's first line, with or without its end; `None` if it is not one. In both versions the date follows the
+/// host's address, and the length comes last. URLs and types may hold spaces.
 fn header(line: &[u8]) -> Option<ArcHeader<'_>> {
     let line = without_cr(line.strip_suffix(b"\n").unwrap_or(line));
     if line.len() > LINE_MAX || !has_scheme(line) {
@@ -132,7 +128,6 @@ fn split_last(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&line[..space], &line[space + 1..]))
 }
 
-/// Returns whether a line begins with a scheme: `http:`, `dns:`, `filedesc:`.
 fn has_scheme(line: &[u8]) -> bool {
     let other = |byte: &u8| !(byte.is_ascii_alphanumeric() || b"+.-".contains(byte));
     let end = line.iter().position(other);

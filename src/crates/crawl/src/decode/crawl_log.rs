@@ -23,7 +23,7 @@ pub struct CrawlLog;
 
 /// Last letter of the path of a submitted form: a submission is not a fetch of the form's page.
 const SUBMIT: char = 'S';
-/// Number of fields in the oldest layout that is read; newer ones add a source tag.
+/// Number of fields in the oldest layout; newer ones add a source tag.
 const FIELDS_MIN: usize = 11;
 
 impl GroupFormat for CrawlLog {
@@ -59,7 +59,6 @@ pub fn is_entry(line: &[u8]) -> bool {
     })
 }
 
-/// Fields of a line, as far as they are used.
 struct LogEntry<'a> {
     fetched_at: Option<super::Time>,
     bad_time: Option<String>,
@@ -133,7 +132,6 @@ impl<'a> LogEntry<'a> {
     }
 }
 
-/// Returns whether a line's first field looks like a time: only then did the crawler write the line.
 fn is_like_a_time(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let is_part = |byte: u8| byte.is_ascii_digit() || b"-:.,+TtZz".contains(&byte);
@@ -142,7 +140,6 @@ fn is_like_a_time(text: &str) -> bool {
         && text.bytes().all(is_part)
 }
 
-/// Parses a time like `2015-05-22T15:01:09.465Z`, in any notation that archives use.
 fn log_time(text: &str) -> RecordTime {
     time::read_archive(text.as_bytes(), "a time, like 2015-05-22T15:01:09.465Z")
 }

@@ -118,7 +118,7 @@ pub fn is_link(line: &[u8]) -> bool {
     }
 }
 
-/// A field, and the rest of the line after its comma.
+/// Field, and the rest of the line after its comma.
 type Split<'a> = (Cow<'a, [u8]>, Option<&'a [u8]>);
 
 fn field(line: &[u8]) -> Result<Split<'_>, Bad> {

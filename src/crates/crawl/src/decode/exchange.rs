@@ -7,7 +7,7 @@
 //! the limit on records stands alone, so only a single record can be over that limit.
 
 use super::frame::{Frame, FrameSkipper, Framing, WarcHeader, line_ends};
-use super::{Decoder, Parsed, ReadResult, Record, Sink, Skipper, parsed, whole_by};
+use super::{Decoder, Parsed, ReadResult, Record, Sink, Skipper, parsed};
 use crate::rules::{Outlinks, Shard};
 
 /// Maximum number of bytes of line ends between records that belong together. Writers put four.
@@ -38,8 +38,7 @@ pub(super) struct Archives {
     pub read: ReadFrame,
 }
 
-/// Reads a frame into the record, or what it tells of a capture into its facts. Calls the last argument before it holds
-/// a large body.
+/// Reads a frame into the record or the facts. Calls the last argument before it holds a large body.
 pub(super) type ReadFrame = for<'a> fn(
     &Archives,
     Frame<'a>,
@@ -57,7 +56,6 @@ pub(super) struct CaptureFacts<'a> {
     pub metadata: Vec<&'a [u8]>,
 }
 
-/// A capture with the records beside it, or a record that stands alone.
 pub(super) struct Exchange<'a> {
     /// Capture, or the record that stands alone.
     pub frame: Frame<'a>,
@@ -200,7 +198,10 @@ impl Archives {
 impl Decoder for Archives {
     /// Stops before an exchange that may continue.
     fn whole(&self, buf: &[u8]) -> usize {
-        let end = whole_by(buf, |rest| Some(self.first(rest, false)?.end));
+        let mut end = 0;
+        while let Some(exchange) = self.first(&buf[end..], false) {
+            end += exchange.end;
+        }
         if self.framing.takes_line_ends {
             end + line_ends(&buf[end..])
         } else {
@@ -222,7 +223,6 @@ impl Decoder for Archives {
         })
     }
 
-    /// Returns whether `rest` ends in a capture without its request.
     fn may_lack_request(&self, rest: &[u8]) -> bool {
         self.last(rest).is_some_and(|exchange| {
             self.role_of(&exchange.frame) == Some(Role::Capture) && !exchange.has(Role::Request)

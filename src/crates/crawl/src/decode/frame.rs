@@ -1,5 +1,4 @@
-//! Records with a header that tells the length of the block after it, and the header of WARC: a version line, header
-//! lines, a blank line, then `Content-Length` bytes. Lines end with LF; CRs before the LF are dropped.
+//! Records with a header that tells the length of the block after it, and the header of WARC.
 //!
 //! A record begins with any line ends left over from the record before, and ends with its block. If no record begins
 //! where one should, or its header is invalid, everything up to where the next one may begin (in WARC, a line that begins
@@ -9,7 +8,7 @@ use memchr::{memchr, memmem};
 
 use super::{Bad, HELD_MAX, Reason, Skipped, Skipper, lower_case};
 
-/// Maximum length of a header: 64 KiB. A longer header is bad, so that it need not be held while its end is searched.
+/// Maximum length of a header. A longer one is bad, so that it need not be held while its end is searched.
 const HEADER_MAX: usize = 64 << 10;
 const _: () = assert!(HEADER_MAX < HELD_MAX);
 const VERSION: &[u8] = b"WARC/";
@@ -18,40 +17,32 @@ const NEXT_RECORD: &[u8] = b"\nWARC/";
 /// a chunk may end before the next record.
 const HEADER_CUT: &str = "the WARC header is cut short";
 
+/// Header of a WARC record: see [`field`]. Texts are empty if absent.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct WarcHeader<'a> {
-    /// `WARC-Type`; empty if absent.
     pub kind: &'a [u8],
-    /// `Content-Type`; empty if absent.
     pub content_type: &'a [u8],
-    /// `WARC-Target-URI` without the angle brackets that some writers put around it; `None` if absent.
     pub target: Option<&'a [u8]>,
-    /// `WARC-Date`; empty if absent.
     pub date: &'a [u8],
-    /// `WARC-Payload-Digest`; empty if absent.
     pub digest: &'a [u8],
-    /// `WARC-Record-ID`; empty if absent.
     pub id: &'a [u8],
-    /// `WARC-Concurrent-To`: ids of the other records of the fetch.
+    /// Ids of the other records of the fetch.
     pub concurrent: Vec<&'a [u8]>,
-    /// `WARC-Refers-To-Target-URI`, without angle brackets; empty if absent.
     pub refers_to: &'a [u8],
-    /// True if there is a `WARC-Segment-Number`: the block is only a part.
+    /// True if the block is only a part.
     pub segmented: bool,
-    /// Length of the block (`Content-Length`), in bytes.
+    /// Length of the block.
     pub length: u64,
-    /// Length of the header including its blank line, in bytes.
+    /// Length of the header including its blank line.
     pub len: usize,
 }
 
 impl WarcHeader<'_> {
-    /// Returns whether this is the record's type, which may be written in any case.
     pub fn is(&self, kind: &str) -> bool {
         self.kind.eq_ignore_ascii_case(kind.as_bytes())
     }
 }
 
-/// First record of a buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     pub end: usize,
@@ -198,7 +189,6 @@ fn field<'a>(
     Ok(())
 }
 
-/// Parses a length in bytes: digits only.
 pub fn whole_length(text: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(text).ok();
     let digits = digits.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
@@ -219,7 +209,7 @@ pub fn record_kind(kind: &[u8]) -> &'static str {
     known.into_iter().find(is).unwrap_or("unknown WARC-Type")
 }
 
-/// Removes the angle brackets that some writers put around a URI.
+/// Removes the angle brackets that some writers put around URIs.
 pub fn bare(uri: &[u8]) -> &[u8] {
     let inside = uri
         .strip_prefix(b"<")

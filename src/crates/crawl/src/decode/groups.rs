@@ -1,7 +1,7 @@
 //! Formats with one link per line: a record is a *group*, the run of links with one key (for example the source).
 //!
 //! Lines that are not links (comments, blank and malformed lines) do not end a group. Those inside a group are emitted
-//! just before it without moving the offset, because a group counts as read only as a whole.
+//! just before it without moving the offset, because it counts as read only as a whole.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -58,7 +58,7 @@ pub struct Edge<'a> {
     pub time: RecordTime,
 }
 
-/// Returns the digits of a whole number, also of one written as 3.0; `None` for any other text, and with a sign.
+/// Returns the digits of a whole number without sign, also of one written as 3.0.
 pub fn whole_number(text: &[u8]) -> Option<&str> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, fraction) = text.split_at(digits);
@@ -108,9 +108,9 @@ impl<G: GroupFormat> Decoder for Groups<G> {
         G::JOINS
     }
 
-    /// Stops before the last group, which may continue.
     fn whole(&self, buf: &[u8]) -> usize {
         let mut group: Option<(&[u8], usize)> = None;
+        // Stops before the last group, which may continue.
         if G::IS_CSV {
             // Only a scan from the start finds where lines of CSV end.
             let mut lines_end = 0;
@@ -214,8 +214,8 @@ pub fn lines_of<G: GroupFormat>(chunk: &[u8]) -> impl Iterator<Item = TextLine<'
 /// Maximum number of lines inside a group that are not links; they are emitted with the group, all at once.
 const APART_MAX: usize = 1 << 16;
 
-/// Emits groups and the lines around their links. Lines that are not links are only counted, and read again when they
-/// are emitted: there may be far more of them than links.
+/// Emits groups and the lines around their links, which are read again when they are emitted: there may be far more of
+/// them than links.
 struct Grouper<'s, 'c, 'f, G> {
     sink: &'s mut Sink<'f>,
     chunk: &'c [u8],
@@ -234,7 +234,6 @@ struct Grouper<'s, 'c, 'f, G> {
 }
 
 impl<G: GroupFormat> Grouper<'_, '_, '_, G> {
-    /// Emits a line as an entry; emits nothing for a line that holds only a link.
     fn emit(&mut self, read: Result<GroupLine<'_>, Bad>, text: &[u8]) -> bool {
         let parsed = match read {
             Ok(GroupLine::Other(kind)) => Parsed::Other { kind },
@@ -270,7 +269,7 @@ impl<G: GroupFormat> Grouper<'_, '_, '_, G> {
         went_on && self.hand_out(span.end..until, true)
     }
 
-    /// Emits the lines of a part of the chunk; of a link's line, only the fetch. The offset advances if `moves`.
+    /// Emits the lines of a part of the chunk. The offset advances if `moves`.
     fn hand_out(&mut self, part: Range<usize>, moves: bool) -> bool {
         let chunk = self.chunk;
         lines_of::<G>(&chunk[part.clone()]).all(|line| {

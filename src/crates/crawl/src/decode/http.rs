@@ -17,13 +17,13 @@ use crate::url::{self, LinkBase};
 use codings::Coding;
 use mime::MediaType;
 
-/// Maximum number of nested codings that are decoded. The body of a response that names more stays encoded.
+/// Maximum number of nested codings. The body of a response that names more stays encoded.
 const CODINGS_MAX: usize = 5;
-/// Size in bytes above which a body is large: see [`Parsed::Large`](super::Parsed::Large).
+/// Size above which a body is large: see [`Parsed::Large`](super::Parsed::Large).
 const LARGE: usize = 4 << 20;
 pub(super) const NO_BODY: &str = "answer without its body";
 
-/// Methods (RFC 9110, 9.1; RFC 5789), with the report name of a response to each.
+/// Methods, with the report name of a response to each.
 const METHODS: [(&str, Option<&str>); 9] = [
     ("GET", None),
     ("HEAD", Some("answer to HEAD")),
@@ -50,7 +50,6 @@ pub(super) fn not_get(method: &[u8]) -> Option<&'static str> {
     is_method.then_some("answer to another method")
 }
 
-/// Returns the method of a request; empty if it does not begin with a request line.
 pub(super) fn method(request: &[u8]) -> &[u8] {
     let (line, _) = split_line(&request[line_ends(request)..]);
     let end = memchr(b' ', line).unwrap_or(0);
@@ -59,20 +58,16 @@ pub(super) fn method(request: &[u8]) -> &[u8] {
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct HttpResponse<'a> {
-    /// `None` without a status line, or without a number in it.
     pub status: Option<i32>,
-    /// First `Location` that is not empty.
     location: Cow<'a, [u8]>,
-    /// First `Refresh` that is not empty.
     refresh: Cow<'a, [u8]>,
     content_types: Vec<Cow<'a, [u8]>>,
-    /// True if the response has `X-Content-Type-Options: nosniff`.
     nosniff: bool,
     nofollow: bool,
     /// Codings of the body, in the order in which they were applied.
     codings: Vec<Coding>,
+    /// True if the header announces a body of at least one byte.
     announced: bool,
-    /// Body as archived, still encoded.
     body: &'a [u8],
 }
 
@@ -93,7 +88,7 @@ impl<'a> HttpResponse<'a> {
         answer
     }
 
-    /// Ignores line ends before the status line; `None` if there is no status line.
+    /// Returns `None` if there is no status line.
     fn head(block: &'a [u8]) -> Option<HttpResponse<'a>> {
         let (first, mut rest) = split_line(&block[line_ends(block)..]);
         let mut answer = HttpResponse {
@@ -134,7 +129,6 @@ impl<'a> HttpResponse<'a> {
         there && self.announced && self.body.is_empty()
     }
 
-    /// Returns the target of a redirect; `None` if it is not one, or has no target.
     pub fn redirect(&self) -> Option<Cow<'a, [u8]>> {
         let moved = self.status.is_some_and(is_redirect) && !self.location.is_empty();
         moved.then(|| text(self.location.clone()))
@@ -190,7 +184,7 @@ fn split_line(text: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Parses a status line (`HTTP/1.1 200 OK`, `ICY 200 OK`) and returns its status; `None` if it is not one.
+/// Returns the status of a status line (`HTTP/1.1 200 OK`, `ICY 200 OK`); `None` if the line is not one.
 #[expect(clippy::option_option, reason = "a status line may lack its status")]
 fn status_line(line: &[u8]) -> Option<Option<i32>> {
     let mut words = line
@@ -210,8 +204,8 @@ fn status_line(line: &[u8]) -> Option<Option<i32>> {
     Some(number.filter(|status| (100..1000).contains(status)))
 }
 
-/// Reads the next header field, with folded lines joined by blanks (RFC 9112, 5.2), and moves `rest` after it. `None`:
-/// the header has ended. Lines without a colon are ignored.
+/// Reads the next header field, with folded lines joined by blanks, and moves `rest` after it. `None`: the header has
+/// ended. Lines without a colon are ignored.
 fn field<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], Cow<'a, [u8]>)> {
     let is_folded = |rest: &[u8]| matches!(rest.first(), Some(b' ' | b'\t'));
     loop {
@@ -283,9 +277,9 @@ const WITH_VALUE: [&[u8]; 4] = [
     b"max-video-preview",
 ];
 
-/// Returns whether an `X-Robots-Tag` makes all links `nofollow`, because a rule for all robots is `nofollow` or `none`.
-/// By [Google's description](https://developers.google.com/search/docs/crawling-indexing/robots-meta-tag), commas
-/// separate the rules, and a robot's name and a colon precede those for that robot only.
+/// Returns whether an `X-Robots-Tag` has the rule `nofollow` or `none` for all robots. By [Google's
+/// description](https://developers.google.com/search/docs/crawling-indexing/robots-meta-tag), commas separate the rules,
+/// and a robot's name and a colon precede those for that robot only.
 pub(super) fn is_nofollow(value: &[u8]) -> bool {
     let mut for_all = true;
     value.split(|&byte| byte == b',').any(|rule| {

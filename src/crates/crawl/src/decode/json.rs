@@ -179,7 +179,7 @@ pub fn put_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Returns serde's message, cut to a length that fits an error, without the line number: texts are parsed one by one.
+/// Returns serde's message, shortened, and without the line number: texts are parsed one by one.
 pub(super) fn detail(error: &serde_json::Error) -> String {
     let mut message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
@@ -197,10 +197,8 @@ pub(super) fn detail(error: &serde_json::Error) -> String {
     format!("{message}, at byte {}", error.column())
 }
 
-/// Replaces every escape of an unpaired surrogate (`\ud83d` alone) by `\ufffd`, as browsers do when they parse a URL
-/// with one; `None` if there is none.
-///
-/// JSON permits these escapes and some crawlers write them; serde rejects them in fields that are read.
+/// Replaces every escape of an unpaired surrogate (`\ud83d` alone) by `\ufffd`, as browsers do in URLs; `None` if there
+/// is none. JSON permits these escapes and some crawlers write them; serde rejects them.
 pub(super) fn repair_surrogates(text: &str) -> Option<String> {
     let mut fixed = String::new();
     let mut copied = 0;
@@ -216,8 +214,7 @@ pub(super) fn repair_surrogates(text: &str) -> Option<String> {
                 copied = escape + 6;
                 copied
             }
-            // Skips the escaped byte, which may be a backslash. If a character beyond ASCII follows, it is not an
-            // escape, and none of its bytes is a backslash.
+            // Skips the escaped byte, which may be a backslash.
             (None, _) => (escape + 2).min(text.len()),
         };
     }

@@ -14,7 +14,7 @@ pub struct TextLine<'a> {
     pub terminated: bool,
 }
 
-/// Yields lines, each of which ends at the offset that `line_end` returns for the bytes from its start on.
+/// Yields lines, each of which ends where `line_end` says.
 pub fn lines_by(
     chunk: &[u8],
     line_end: impl Fn(&[u8]) -> Option<usize>,

@@ -1,8 +1,7 @@
 //! Parsers, one per format, from the bytes of whole records to [`Record`]s.
 //!
-//! A decoder knows where whole records end ([`Decoder::whole`], by which the reader cuts the stream into chunks) and
-//! how to parse them ([`Decoder::decode`], which runs on each chunk by itself, on any thread). It opens no file,
-//! resolves no URL and keeps no state between chunks, so results cannot depend on where chunks are cut.
+//! A decoder opens no file, resolves no URL and keeps no state between chunks, so results cannot depend on where chunks
+//! are cut.
 
 pub mod adjacency;
 pub mod arc;
@@ -39,9 +38,8 @@ pub use time::{from_fraction as time_of_seconds, from_text as time_of};
 /// Callback for each record of a chunk, in order, with the offset in the chunk at which the record ends;
 /// [`Parsed::Large`] with the same offset precedes a large record. Returns `false` to stop decoding the chunk.
 ///
-/// Offsets never decrease. An offset that has not grown (0 for the first of a chunk) belongs to a part of the next
-/// record: a comment within an `edges` group, a `request` in a WARC capture's tail. Reading may resume only at an
-/// offset that grew in the call that passed it.
+/// Offsets never decrease. One that has not grown (0 for the first of a chunk) belongs to a part of the next record,
+/// such as a comment within an `edges` group. Reading may resume only at an offset that grew.
 pub type Sink<'s> = dyn for<'r, 'a> FnMut(usize, Parsed<'r, 'a>) -> bool + 's;
 
 pub trait Decoder: Send + Sync {
@@ -63,33 +61,24 @@ pub trait Decoder: Send + Sync {
     }
 
     /// Returns whether a stream that ends in `rest`, which [`Decoder::whole`] does not count as whole, was cut inside a
-    /// record: usually, if the last line lacks its end.
+    /// record.
     fn is_cut(&self, rest: &[u8]) -> bool {
         !rest.ends_with(b"\n")
     }
 
-    /// Returns whether a stream that ends in `rest`, which is complete by [`Decoder::is_cut`], may have been cut before
-    /// the request of its last record: it may, if the stream has requests.
+    /// Returns whether a stream that ends in `rest`, which is complete by [`Decoder::is_cut`], may lack the request of
+    /// its last record, if the stream has requests.
     fn may_lack_request(&self, _rest: &[u8]) -> bool {
         false
     }
 
-    /// Returns a skipper for a record over the line limit, which is skipped without being held. The skipper takes the
-    /// bytes at the record's start first, and then those that [`Skipped`] asks for.
+    /// Returns a skipper for a record over the line limit, which is skipped without being held.
     fn skipper(&self) -> Box<dyn Skipper> {
         Box::new(lines::LineSkipper)
     }
 
     /// Parses all records of `chunk` (whole records only) and passes each to `sink`.
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>);
-}
-
-fn whole_by<'a>(buf: &'a [u8], first: impl Fn(&'a [u8]) -> Option<usize>) -> usize {
-    let mut end = 0;
-    while let Some(len) = first(&buf[end..]) {
-        end += len;
-    }
-    end
 }
 
 /// Name, help and decoder of a format. Each format's file defines one; [`crate::formats`] lists all of them.
@@ -102,28 +91,28 @@ pub struct FormatSpec {
 
 /// Finder of a record's end: see [`Decoder::skipper`].
 pub trait Skipper: Send {
-    /// Examines the next bytes. With `at_end` they are the last ones, and the result is [`Skipped::Ended`].
+    /// Examines the next bytes, first those at the record's start. With `at_end` they are the last ones, and the result
+    /// is [`Skipped::Ended`].
     fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped;
 }
 
-/// Result of [`Skipper::skip`]. Later bytes may decide where a record ends (the next source of an `edges` file), so a
-/// skipper may ask to see the last bytes of `buf` again.
+/// Result of [`Skipper::skip`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Skipped {
-    /// The first `n` bytes are inside the record: the caller drops them, appends more to the rest, and calls again. At
-    /// most [`HELD_MAX`] bytes are left over; `n` may be 0.
+    /// The first `n` bytes are inside the record: the caller drops them, appends more to the rest (at most [`HELD_MAX`]
+    /// bytes), and calls again.
     Inside(usize),
     Ended(usize),
 }
 
-/// Maximum number of bytes that a [`Skipper`] asks to see again: 1 MiB.
+/// Maximum number of bytes that a [`Skipper`] asks to see again.
 pub const HELD_MAX: usize = 1 << 20;
 
 fn skips_links(shard: Option<Shard>, url: &[u8], names: Names) -> bool {
     shard.is_some_and(|shard| shard.passes_over(url, names))
 }
 
-/// Returns the name in lower case; empty if it does not fit into the buffer, which all names that matter do.
+/// Returns the name in lower case; empty if it does not fit into the buffer.
 fn lower_case<'n>(name: &[u8], lower: &'n mut [u8]) -> &'n [u8] {
     let Some(lower) = lower.get_mut(..name.len()) else {
         return &[];
@@ -141,7 +130,6 @@ fn shown(text: &[u8]) -> String {
 /// Time of a record, if it has one, or a one-line message about an invalid time.
 type RecordTime = Result<Option<Time>, String>;
 
-/// Stores the time in a record. An invalid time is reported, and the record is used without it.
 fn put_time(record: &mut Record<'_>, told: RecordTime) {
     (record.fetched_at, record.bad_time) = parted(told);
 }
@@ -183,10 +171,9 @@ fn utf8(bytes: &[u8]) -> Result<&str, std::str::Utf8Error> {
     simdutf8::basic::from_utf8(bytes).or_else(|_| std::str::from_utf8(bytes))
 }
 
-/// Result of reading into a record. `Some(kind)`: the bytes are valid, but not a crawl record, or not about a fetch.
+/// Result of reading into a record. `Some(kind)`: valid, but not a crawl record, or not about a fetch.
 type ReadResult = Result<Option<&'static str>, Bad>;
 
-/// Converts the result of reading into `record`.
 fn parsed<'r, 'a>(read: ReadResult, record: &'r Record<'a>) -> Parsed<'r, 'a> {
     match read {
         Ok(None) => Parsed::Record(record),

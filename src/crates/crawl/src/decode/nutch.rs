@@ -28,7 +28,7 @@ pub struct Nutch {
 
 const RECNO: &[u8] = b"Recno:: ";
 const URL: &[u8] = b"URL:: ";
-/// Maximum number of digits of a record number, larger than any in use; bounds the length of a record's start.
+/// Maximum number of digits of a record number.
 const DIGITS_MAX: usize = 20;
 /// Byte order mark, which may precede any record: files get concatenated.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -148,7 +148,7 @@ impl Nutch {
 
 type DumpLines<'a> = Peekable<Lines<'a>>;
 
-/// Takes the next line if it begins with `front`, and returns the rest of it.
+/// Takes the next line if it begins with `front`.
 fn after<'a>(lines: &mut DumpLines<'a>, front: &str) -> Option<&'a str> {
     let line = lines.next_if(|line| line.starts_with(front))?;
     line.strip_prefix(front)
@@ -196,7 +196,6 @@ fn fetch_status(name: &str) -> Option<i32> {
     })
 }
 
-/// Returns whether a line after the time of the fetch still belongs to a `CrawlDatum`.
 fn is_of_datum(line: &str) -> bool {
     const FRONTS: [&str; 6] = [
         "Modified time: ",
@@ -240,8 +239,8 @@ fn bad_time(text: &str) -> String {
     format!("{shown:?} is not a time in a known zone (GMT+hh:mm, {names}); dump it with TZ=UTC")
 }
 
-/// Returns Nutch's digest of the page from the content's metadata after the links, if present. Versions up to 1.16
-/// write all metadata on one line, as `key=value`; later ones write `key = value` on a line each.
+/// Returns the page's digest from the metadata after the links. Versions up to 1.16 write all metadata on one line, as
+/// `key=value`; later ones write `key = value` on a line each.
 fn content_digest(lines: &mut DumpLines<'_>) -> Digest {
     const KEY: &str = "nutch.content.digest";
     let value = |text: &str| match text.split_ascii_whitespace().next() {
@@ -264,15 +263,14 @@ fn content_digest(lines: &mut DumpLines<'_>) -> Digest {
     Digest::NONE
 }
 
-/// Returns the target of a page's refresh (`<meta http-equiv=refresh>`), which Nutch keeps in the status of the parse:
-/// `success(1,100), args[0]=URL, args[1]=SECONDS`.
+/// Returns the target of a page's refresh: `success(1,100), args[0]=URL, args[1]=SECONDS`.
 fn refresh_target(status: &str) -> Option<&str> {
     let url = status.strip_prefix("success(1,100), args[0]=")?;
     let url = url.rsplit_once(", args[1]=").map_or(url, |(url, _)| url);
     Some(url.trim()).filter(|url| !url.is_empty())
 }
 
-/// Reads the lines of a `ParseData`, and returns whether the page was parsed; `None` if they are text of a page.
+/// Returns whether the page was parsed; `None` if the lines are text of a page, not a `ParseData`.
 fn read_parse<'a>(lines: &mut DumpLines<'a>, record: &mut Record<'a>) -> Result<Option<bool>, Bad> {
     let Some(status) = section_status(lines) else {
         return Ok(None);

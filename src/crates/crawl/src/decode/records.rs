@@ -1,6 +1,4 @@
 //! Crawl records as JSON, one object per line. Specified in `formats/records.md`.
-//!
-//! Only known fields are read, borrowed from the chunk; all others are skipped.
 
 mod link;
 pub mod names;
@@ -128,7 +126,7 @@ impl Decoder for JsonRecords {
     }
 }
 
-/// Removes the comma after an item of an array, as crawlers write one with each object on its line.
+/// Removes the comma after an item of an array that has each object on its line.
 fn array_item(line: &[u8]) -> &[u8] {
     line.trim_ascii_end().strip_suffix(b",").unwrap_or(line)
 }
@@ -150,7 +148,6 @@ struct RecordReader<'n> {
 }
 
 impl RecordReader<'_> {
-    /// Reads one record's text.
     fn read<'a>(self, line: &'a [u8], fetch: &mut Fetch<'a>) -> ReadResult {
         let text = utf8(line).map_err(|error| {
             let cut = error.error_len().is_none() && !self.terminated;
@@ -366,7 +363,6 @@ impl<'a> RawRecord<'a> {
     }
 }
 
-/// Returns the error for a record without a URL, with advice in case all records lack one.
 fn no_url(is_empty: bool, names: &FieldNameMap) -> Bad {
     let message = match (is_empty, names.record.name(FieldName::Url)) {
         (true, name) => format!("{name:?} is empty"),
@@ -445,8 +441,8 @@ const REDIRECTS_MAX: usize = 100;
 /// Status of redirects that a crawler followed itself: the server's is unknown, and 302 makes no promise.
 const REDIRECT_STATUS: i32 = 302;
 
-/// Emits a redirect from each of `asked` to the next, and from the last to the record's URL: without it, a crawl order
-/// would schedule a fetched URL again and again. Returns `false` if the consumer stops.
+/// Emits a redirect from each of `asked` to the next, and from the last to the record's URL: otherwise crawl orders
+/// would schedule these URLs again. Returns `false` if the consumer stops.
 fn each_redirect<'a>(
     Fetch { record, asked }: &Fetch<'a>,
     hand_out: &mut dyn FnMut(&Record<'_>) -> bool,

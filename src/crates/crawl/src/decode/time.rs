@@ -24,15 +24,13 @@ pub fn from_fraction(seconds: f64) -> Option<Time> {
     (floor >= EARLIEST as f64 && floor <= LATEST as f64).then_some(floor as Time)
 }
 
-/// Parses a date and a time of day with its offset from UTC: RFC 3339 (`2015-04-30T10:00:21Z`, `t` or a space for the
-/// `T`, a fraction, which is dropped, an offset), and unambiguous variants:
+/// Parses RFC 3339 (`2015-04-30T10:00:21Z`; a fraction is dropped) and unambiguous variants:
 ///
 /// - fields with one digit instead of two (`2008-10-29T4:21:46Z`), `/` between year, month and day;
 /// - offsets without a colon or without minutes (`-0700`, `-07`), `UTC` or `GMT` for `Z`, a space before either;
 /// - 14 or 17 digits, see [`from_digits`];
 /// - days of the year in place of days of the month ([`day_of_month`]).
 ///
-/// Second 60 is read as 59.
 pub fn from_text(text: &str) -> Option<Time> {
     spelled(text, false).or_else(|| from_digits(text).filter(|_| text.len() >= 14))
 }
@@ -93,9 +91,8 @@ fn spelled(text: &str, of_archive: bool) -> Option<Time> {
 }
 
 /// Returns the day of the month, even if `day` is a day of the year: in Java's patterns, `dd` is the former and `DD`
-/// the latter, and whole crawls are dated by the wrong one (`2009-03-65` in ClueWeb09 is 6 March). A valid day of the
-/// month is taken as one. Another number, or one of three digits (`is_long`), must be a day of the year that is in the
-/// month, which confirms that it is one.
+/// the latter, and whole crawls are dated by the wrong one (`2009-03-65` in ClueWeb09 is 6 March). A number that is no
+/// day of the month, or has three digits (`is_long`), must be a day of the year that is in the month.
 fn day_of_month(year: i16, month: i16, day: i16, is_long: bool) -> Option<i16> {
     let first = Date::new(year, i8::try_from(month).ok()?, 1).ok()?;
     let days = 1..=i16::from(first.days_in_month());
@@ -169,6 +166,7 @@ pub(super) const ZONES: [(&str, i16); 17] = [
 fn seconds(parts: [i16; 6], offset: i64) -> Option<Time> {
     let [year, rest @ ..] = parts;
     let [month, day, hour, minute, second] = rest.map(|part| i8::try_from(part).ok());
+    // A leap second is the one before.
     let second = second.map(|second| if second == 60 { 59 } else { second });
     let local = DateTime::new(year, month?, day?, hour?, minute?, second?, 0).ok()?;
     let since = local.duration_since(EPOCH).as_secs();
@@ -178,7 +176,6 @@ fn seconds(parts: [i16; 6], offset: i64) -> Option<Time> {
 struct TimeParser<'a>(&'a [u8]);
 
 impl TimeParser<'_> {
-    /// Reads a number whose count of digits is in the range.
     fn digits(&mut self, count: RangeInclusive<usize>) -> Option<i16> {
         let all = self.0.iter().take(*count.end());
         let len = all.take_while(|byte| byte.is_ascii_digit()).count();
@@ -196,7 +193,6 @@ impl TimeParser<'_> {
         bytes.contains(&byte).then_some(byte)
     }
 
-    /// Skips a `.` and at least one digit, if there is a `.`.
     fn fraction(&mut self) -> Option<()> {
         if let Some(rest) = self.0.strip_prefix(b".") {
             let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();

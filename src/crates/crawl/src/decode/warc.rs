@@ -45,7 +45,6 @@ fn role(header: &WarcHeader<'_>, _: &[u8]) -> Option<Role> {
     found.map(|(_, role)| role)
 }
 
-/// Reads a record of a WARC or ARC file.
 pub(super) fn read<'a>(
     archives: &Archives,
     frame: Frame<'a>,
@@ -118,10 +117,9 @@ pub fn is_web(url: &[u8]) -> bool {
     })
 }
 
-/// Start of the lines by which Heritrix lists outlinks in `metadata` records: `outlink: URL hop context`.
+/// Start of the lines `outlink: URL hop context`, by which Heritrix lists outlinks in `metadata` records.
 const OUTLINK: &[u8] = b"outlink:";
 
-/// Returns the links that `metadata` records list; `None` if none of them lists outlinks.
 fn listed<'a>(blocks: &[&'a [u8]]) -> Option<Vec<Link<'a>>> {
     let mut listed: Option<Vec<_>> = None;
     for line in blocks.iter().flat_map(|block| outlinks(block)) {
@@ -143,8 +141,7 @@ fn outlinks(block: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Returns the target if a reader of the page could follow it: hop `L` (link) or `R` (refresh). A link found in an
-/// attribute must be of `a` or `area`, as in HTML, because Heritrix reports forms and options as `L`, too. `E` marks
-/// embedded resources; `X` and `I` mark guesses.
+/// attribute must be of `a` or `area`, because Heritrix reports forms and options as `L`, too.
 fn outlink(line: &[u8]) -> Option<&[u8]> {
     let mut parts = line.splitn(3, |&byte| byte == b' ');
     let (url, hop, context) = (parts.next()?, parts.next()?, parts.next().unwrap_or(b""));

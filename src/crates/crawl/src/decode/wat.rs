@@ -40,7 +40,6 @@ pub const FORMAT: FormatSpec = FormatSpec {
     },
 };
 
-/// Returns the role of an archived record, as its JSON shows.
 fn role(header: &WarcHeader<'_>, block: &[u8]) -> Option<Role> {
     header.target.filter(|_| is_wat(header))?;
     // Quotes within a text are escaped, so both can only be names of fields.
@@ -51,13 +50,12 @@ fn role(header: &WarcHeader<'_>, block: &[u8]) -> Option<Role> {
     has(b"\"HTTP-Response-Metadata\"").then_some(Role::Capture)
 }
 
-/// Returns the page of a response if it belongs to another shard and that is certain without parsing the JSON: the
-/// record's header and the header in the JSON name the same page.
+/// Returns the page of a response if it belongs to another shard, and both the record's header and that in the JSON name
+/// it.
 fn passed_over<'a>(archives: &Archives, frame: &Frame<'a>) -> Option<&'a [u8]> {
     let shard = archives.shard?;
     let (header, block) = frame.parts.as_ref().ok()?;
     let page = header.target.filter(|_| is_wat(header))?;
-    // Quotes within a text are escaped, so this can only be a field's name and value.
     let name = b"\"WARC-Target-URI\":\"";
     let at = memmem::find(block, name)? + name.len();
     let is_same = block[at..]
@@ -75,8 +73,6 @@ pub fn is_wat(header: &WarcHeader<'_>) -> bool {
             || front.is_some_and(|front| front.eq_ignore_ascii_case(json)))
 }
 
-/// Reads a WARC record, but only the URL of one that belongs to another shard. A request that is no GET is noted in
-/// `about`.
 fn read<'a>(
     archives: &Archives,
     frame: Frame<'a>,
@@ -128,7 +124,7 @@ fn facts(text: &str) -> serde_json::Result<Facts<'_>> {
     Ok(facts)
 }
 
-/// Fills `record` like [`read`]. A request sets `not_get`, the report name of its response, if it is not a GET.
+/// Fills the record. A request sets `not_get`, the report name of its response, if it is not a GET.
 fn put<'a>(
     mut facts: Facts<'a>,
     not_get: &mut Option<&'static str>,
@@ -207,7 +203,6 @@ fn put<'a>(
     Ok(None)
 }
 
-/// Removes the angle brackets that some writers put around the page's URL.
 fn target(url: Option<Cow<'_, str>>) -> Result<Cow<'_, [u8]>, Bad> {
     let no_url = |what| Bad::new(Reason::BadUrl, what);
     let url = match bytes(url.ok_or_else(|| no_url("no target URI"))?) {
@@ -281,7 +276,7 @@ const FIELDS: &[(u8, &str, Node)] = &[
     (6, "rel", Text),
 ];
 
-/// Returns the index of the field of this name in the object at index `of`.
+/// Returns the index of a field in the object at index `of`.
 fn field_in(of: usize, name: &str) -> Option<usize> {
     let depth = FIELDS[of].0;
     let is_field = |&at: &usize| {

@@ -33,18 +33,16 @@ pub(super) fn decode<'b>(
     (encoding, bytes(text))
 }
 
-/// Guesses the encoding. A page cut off within a character still counts as UTF-8.
 fn guess(body: &[u8]) -> &'static Encoding {
     match std::str::from_utf8(body) {
+        // A page cut off within a character is still UTF-8.
         Err(error) if error.error_len().is_some() => WINDOWS_1252,
         _ => UTF_8,
     }
 }
 
-/// Number of bytes that are scanned for a declaration.
 const LOOKED_AT: usize = 1024;
 
-/// Returns the encoding that the page's first bytes declare; in XML, `<meta>` is ignored.
 pub(super) fn prescan(body: &[u8], is_xml: bool) -> Option<&'static Encoding> {
     let front = &body[..body.len().min(LOOKED_AT)];
     if front.starts_with(b"<\0?\0x\0") {

@@ -24,10 +24,8 @@ pub(super) use tags::decoded;
 use tags::{Attributes, Tag};
 
 /// Reads a page: appends its links to `record.links` in document order, and stores its `<base href>` in `record.base`.
-/// Both are UTF-8 and own their bytes. Never fails, whatever the bytes.
-///
-/// `body` is the page's uncompressed text; `charset` is the one named by the HTTP header `Content-Type`, if any. Takes
-/// time proportional to the body and, for pages not in UTF-8, memory of at most three times the body.
+/// Both are UTF-8. Never fails, whatever the bytes. `charset` is the one named by the HTTP header `Content-Type`, if any.
+/// Takes time proportional to the body and, for pages not in UTF-8, memory of at most three times the body.
 ///
 /// ```
 /// use cashrank_crawl::decode::{Record, html};
@@ -50,7 +48,6 @@ pub(super) enum Markup {
     Xml,
 }
 
-/// Reads a page in the given syntax, like [`read`].
 pub(super) fn read_as(
     markup: Markup,
     body: &[u8],
@@ -160,7 +157,7 @@ pub(super) fn refresh(content: &[u8]) -> Option<&[u8]> {
     (!url.trim_ascii().is_empty()).then_some(url)
 }
 
-/// Returns the text after `url=` in a refresh, or the whole text if it does not begin with a `u`.
+/// Returns the text after `url=`, or the whole text if it does not begin with a `u`.
 fn named(rest: &[u8]) -> Option<&[u8]> {
     if !rest
         .first()
@@ -184,10 +181,9 @@ fn unquoted(url: &[u8]) -> &[u8] {
     }
 }
 
-/// Percent-encodes the query of a link in the page's encoding, as browsers do and servers expect. URL standard, [query
-/// state](https://url.spec.whatwg.org/#query-state) and [percent-encode after
-/// encoding](https://url.spec.whatwg.org/#string-percent-encode-after-encoding). A link stays unchanged if the encoding
-/// is UTF-8 or UTF-16 or the query is ASCII: the URL parser encodes it in the same way.
+/// Percent-encodes the query of a link in the page's encoding, as browsers do ([URL
+/// standard](https://url.spec.whatwg.org/#query-state)). UTF-8 and ASCII stay: the URL parser encodes them in the same
+/// way.
 fn with_query(link: Vec<u8>, page: &'static Encoding) -> Vec<u8> {
     let encoding = page.output_encoding();
     if encoding == UTF_8 || link.is_ascii() {

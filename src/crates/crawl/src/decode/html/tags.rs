@@ -1,7 +1,6 @@
 //! Tokenizer for the tags and attributes that carry links, equivalent to the HTML standard's
 //! ([13.2.5](https://html.spec.whatwg.org/multipage/parsing.html#tokenization)). Its states are positions in this code;
-//! tests compare it with an independent tokenizer. Irrelevant text and tags, most of a page, are skipped without being
-//! stored.
+//! tests compare it with an independent tokenizer.
 //!
 //! The standard's tokenizer asks its tree builder two things: which elements hold only text, which follows from their
 //! names, and whether a tag is in SVG or MathML, where elements may be empty (`<style/>`) and CDATA is text. There is no
@@ -86,7 +85,6 @@ pub(super) fn each<'t>(markup: Markup, text: &'t [u8], seen: impl FnMut(Tag, &At
     let _ = tokenizer.run();
 }
 
-/// Number of open `svg` and `math` elements.
 #[derive(Debug, Default)]
 pub(super) struct Foreign(usize);
 
@@ -119,7 +117,7 @@ fn is_foreign(name: &[u8]) -> bool {
     matches!(name, b"svg" | b"math")
 }
 
-/// Tokenizer of one page. Its methods return `None` once the text has ended.
+/// Its methods return `None` once the text has ended.
 struct Tokenizer<'t, F> {
     text: &'t [u8],
     at: usize,
@@ -164,7 +162,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
         Some(())
     }
 
-    /// Skips a comment, CDATA, a DOCTYPE or a bogus comment; starts after the `<!`.
+    /// Starts after the `<!`.
     fn declaration(&mut self) -> Option<()> {
         let rest = &self.rest()[1..];
         if rest.starts_with(b"--") {
@@ -177,7 +175,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
         }
     }
 
-    /// Skips a comment; starts after the `<!--`.
+    /// Starts after the `<!--`.
     fn comment(&mut self) -> Option<()> {
         for short in [&b">"[..], b"->"] {
             if self.rest().starts_with(short) {

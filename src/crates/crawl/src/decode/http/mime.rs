@@ -77,7 +77,7 @@ impl MediaType {
 
 const LOOKED_AT: usize = 1445;
 
-/// Beginnings of HTML, in any case, each followed by a blank or a `>`.
+/// Beginnings of HTML, each followed by a blank or a `>`.
 const OF_HTML: [&[u8]; 17] = [
     b"<!doctype html",
     b"<html",
@@ -115,7 +115,6 @@ pub(super) fn sniff(body: &[u8]) -> Option<Markup> {
     body.starts_with(b"<?xml").then_some(Markup::Xml)
 }
 
-/// Returns whether a byte may occur in a token (RFC 9110, 5.6.2).
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -10,7 +10,7 @@ pub struct NamedField {
     pub order: u8,
 }
 
-/// The usual names: those of `formats/records.md`, then those of crawlers. An object may have each name only once.
+/// The usual names. An object may have each only once.
 const USUAL: [(&str, FieldName); 34] = [
     ("url", FieldName::Url),
     ("links", FieldName::Links),
@@ -77,7 +77,7 @@ pub(super) struct NameBits(u64);
 const _: () = assert!(USUAL.len() + FieldName::CHOICES < 64);
 
 impl NameBits {
-    /// Marks a name as seen; returns whether it had been seen before.
+    /// Returns whether a name was seen before.
     #[inline]
     pub fn again(&mut self, order: u8) -> bool {
         let before = self.0;
@@ -91,7 +91,6 @@ pub struct FieldNameMap {
     pub link: NameTable,
 }
 
-/// Names of one kind of object: the usual ones, and those chosen in their place.
 pub struct NameTable {
     usual: &'static [(&'static str, FieldName)],
     chosen: Vec<(String, FieldName)>,

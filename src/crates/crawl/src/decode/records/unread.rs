@@ -54,7 +54,7 @@ impl Unread {
         }
     }
 
-    /// Examines the text of a record; returns `true` once enough were seen.
+    /// Examines a record; returns `true` once enough were seen.
     pub fn look(&mut self, text: &[u8]) -> bool {
         if text.len() <= RECORD_BYTES {
             let text = super::array_item(text);
@@ -126,7 +126,6 @@ impl Unread {
     }
 }
 
-/// Returns whether a field with this name (in lower case) and value could be the one sought.
 fn could_be(sought: FieldName, name: &str, value: &Value) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     match sought {

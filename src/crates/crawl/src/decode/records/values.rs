@@ -101,7 +101,6 @@ pub(super) fn status(value: Value<'_>) -> JsonResult<Option<i32>> {
 
 pub(super) const TOTALS: usize = FieldName::Watched as usize - FieldName::Visits as usize + 1;
 
-/// Returns the totals of a page's fetches; `None` without `visits`.
 pub(super) fn totals(values: &[Option<Value<'_>>; TOTALS]) -> Result<Option<FetchTotals>, Bad> {
     let [visits, failed, last_failed, compared, changed, watched] = values;
     if visits.is_none() {
@@ -136,7 +135,7 @@ pub(super) fn totals(values: &[Option<Value<'_>>; TOTALS]) -> Result<Option<Fetc
     Ok(Some(totals))
 }
 
-/// Returns whether a text says that there is no value, as pandas, NumPy, Python, JSON and SQL write it.
+/// Returns whether a text says that there is no value, as pandas and others write it.
 pub(super) fn is_missing(text: &str) -> bool {
     matches!(
         text.trim(),
@@ -144,7 +143,7 @@ pub(super) fn is_missing(text: &str) -> bool {
     )
 }
 
-/// Converts the text of a list to JSON, which is invalid if the list cannot be read; `None` if the text is not a list.
+/// Converts the text of a list to JSON, invalid if it cannot be read; `None` if the text is not a list.
 pub(super) fn list_json(text: &str) -> Option<Cow<'_, str>> {
     let text = text.trim();
     let is_between = |open, close| text.starts_with(open) && text[1..].ends_with(close);
@@ -165,8 +164,7 @@ pub(super) fn list_json(text: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Converts the text of a Python list of strings, numbers, lists and dictionaries; `None` for other text. The items of
-/// a NumPy array have no commas between them.
+/// Converts the text of a Python list, or of a NumPy array, which has no commas; `None` for other text.
 fn python(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len() + 16);
     let mut rest = text;
