@@ -19,8 +19,7 @@ pub(super) enum Value<'a> {
     Null,
     Bool(bool),
     Int(i64),
-    /// Whole number beyond `i64`.
-    Unsigned(u64),
+    /// Number with a fraction, or beyond `i64`.
     Float(f64),
     Text(Cow<'a, str>),
     List(Vec<Value<'a>>),
@@ -49,7 +48,6 @@ impl Value<'_> {
             Value::Null => Unexpected::Unit,
             Value::Bool(value) => Unexpected::Bool(*value),
             Value::Int(number) => Unexpected::Signed(*number),
-            Value::Unsigned(number) => Unexpected::Unsigned(*number),
             Value::Float(number) => Unexpected::Float(*number),
             Value::Text(text) => Unexpected::Str(text),
             Value::List(_) => Unexpected::Seq,
@@ -111,8 +109,7 @@ impl<'de, T, F: FnOnce(Value<'de>) -> serde_json::Result<T>> Visitor<'de> for Va
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<T, E> {
-        let value = i64::try_from(number).map_or(Value::Unsigned(number), Value::Int);
-        self.take(value)
+        self.take(i64::try_from(number).map_or(Value::Float(number as f64), Value::Int))
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<T, E> {

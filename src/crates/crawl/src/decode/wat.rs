@@ -313,7 +313,6 @@ impl<'a> Facts<'a> {
             Value::Null => return Ok(()),
             Value::Text(text) => text,
             Value::Int(number) => number.to_string().into(),
-            Value::Unsigned(number) => number.to_string().into(),
             Value::Float(number) => number.to_string().into(),
             Value::List(values) => {
                 let mut values = values.into_iter();

@@ -267,7 +267,6 @@ fn weight(value: Value<'_>) -> JsonResult<u32> {
         Value::Null => Some(1),
         Value::Int(number) => u32::try_from(*number).ok(),
         Value::Float(number) => Some(*number as u32).filter(|whole| f64::from(*whole) == *number),
-        Value::Unsigned(_) => None,
         _ => return Err(value.wrong_type(&expected())),
     };
     weight.ok_or_else(|| value.wrong_value(&expected()))

@@ -44,7 +44,6 @@ pub(super) fn in_utc(value: Value<'_>) -> Value<'_> {
 pub(super) fn read_time(value: &Value<'_>) -> RecordTime {
     let time = match value {
         Value::Int(seconds) => time::from_seconds(*seconds),
-        Value::Unsigned(seconds) => time::from_fraction(*seconds as f64),
         Value::Float(seconds) => time::from_fraction(*seconds),
         Value::Text(text) => time::from_text(text),
         _ => None,
@@ -52,7 +51,6 @@ pub(super) fn read_time(value: &Value<'_>) -> RecordTime {
     time.map(Some).ok_or_else(|| {
         let shown = match value {
             Value::Int(seconds) => seconds.to_string(),
-            Value::Unsigned(seconds) => (*seconds as f64).to_string(),
             Value::Float(seconds) => seconds.to_string(),
             Value::Text(text) => format!("{:?}", text.chars().take(40).collect::<String>()),
             Value::Bool(_) => "a boolean".to_owned(),
@@ -92,7 +90,6 @@ pub(super) fn status(value: Value<'_>) -> JsonResult<Option<i32>> {
             let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
             text.parse().ok().filter(|_| is_number)
         }
-        Value::Unsigned(_) => None,
         _ => return Err(value.wrong_type(EXPECTED)),
     };
     let wrong = || value.wrong_value(EXPECTED);
