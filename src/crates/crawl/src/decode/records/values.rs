@@ -164,45 +164,34 @@ pub(super) fn list_json(text: &str) -> Option<Cow<'_, str>> {
 /// Converts the text of a Python list, or of a NumPy array, which has no commas; `None` for other text.
 fn python(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len() + 16);
-    let mut rest = text;
+    let mut rest = text.trim_start();
     // True if a value has just ended, and no comma or colon followed it.
     let mut after_value = false;
     while let Some(first) = rest.chars().next() {
         let word = rest.find(|char: char| !(char.is_ascii_alphanumeric() || "+-._".contains(char)));
         let (word, after) = rest.split_at(word.unwrap_or(rest.len()));
-        // The prefix of a string begins no value: its quote does.
-        let is_prefix = matches!(word, "u" | "b") && after.starts_with(['\'', '"']);
-        let begins = matches!(first, '\'' | '"' | '[' | '(' | '{') || !word.is_empty();
-        if begins && !is_prefix {
-            if after_value {
-                out.push(',');
-            }
-            after_value = !matches!(first, '[' | '(' | '{');
+        if matches!(word, "u" | "b") && after.starts_with(['\'', '"']) {
+            rest = after;
+            continue;
         }
-        rest = match first {
+        if after_value && !matches!(first, ',' | ':' | ']' | ')' | '}') {
+            out.push(',');
+        }
+        after_value = !matches!(first, ',' | ':' | '[' | '(' | '{');
+        let after = match first {
             '\'' | '"' => string(&rest[1..], first, &mut out)?,
             ']' | ')' | '}' => {
                 if out.ends_with(',') {
                     out.pop();
                 }
                 out.push(if first == '}' { '}' } else { ']' });
-                after_value = true;
                 &rest[1..]
             }
-            _ if word.is_empty() => {
-                match first {
-                    '(' => out.push('['),
-                    '[' | '{' => out.push(first),
-                    ',' | ':' => {
-                        out.push(first);
-                        after_value = false;
-                    }
-                    first if first.is_whitespace() => {}
-                    _ => return None,
-                }
-                &rest[first.len_utf8()..]
+            '(' | '[' | '{' | ',' | ':' => {
+                out.push(if first == '(' { '[' } else { first });
+                &rest[1..]
             }
-            _ if is_prefix => after,
+            _ if word.is_empty() => return None,
             _ => {
                 out.push_str(match word {
                     "True" => "true",
@@ -213,6 +202,7 @@ fn python(text: &str) -> Option<String> {
                 after
             }
         };
+        rest = after.trim_start();
     }
     Some(out)
 }
