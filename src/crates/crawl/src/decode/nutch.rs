@@ -175,8 +175,8 @@ fn read_datum<'a>(lines: &mut DumpLines<'a>) -> Result<Option<CrawlDatum<'a>>, B
     let at = time::from_java(text).map(Some);
     let at = at.ok_or_else(|| bad_time(text));
     let mut redirect = None;
-    // The section ends with its metadata, in lines that begin with blanks.
-    while let Some(line) = lines.next_if(|line| is_of_datum(line)) {
+    // The section ends with a blank line, or at the name of the next.
+    while let Some(line) = lines.next_if(|line| !line.is_empty() && !line.ends_with("::")) {
         if let Some((exact, target)) = protocol_status(line) {
             (status, redirect) = (exact.unwrap_or(status), target);
         }
@@ -194,18 +194,6 @@ fn fetch_status(name: &str) -> Option<i32> {
         "fetch_retry" => -1,
         _ => return None,
     })
-}
-
-fn is_of_datum(line: &str) -> bool {
-    const FRONTS: [&str; 6] = [
-        "Modified time: ",
-        "Retries since fetch: ",
-        "Retry interval: ",
-        "Score: ",
-        "Signature: ",
-        "Metadata: ",
-    ];
-    line.starts_with(['\t', ' ']) || FRONTS.iter().any(|front| line.starts_with(front))
 }
 
 /// Parses `_pst_=moved(12), lastModified=0: URL`, which is more exact than the datum's status and has the target of a
