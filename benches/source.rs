@@ -25,20 +25,14 @@ impl Decoder for Lines {
         memchr::memrchr(b'\n', buf).map_or(0, |at| at + 1)
     }
 
-    fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(Lines)
+    fn skipper(&self) -> Skipper {
+        Box::new(|buf, _| match memchr::memchr(b'\n', buf) {
+            Some(at) => Skipped::Ended(at + 1),
+            None => Skipped::Ended(buf.len()),
+        })
     }
 
     fn decode(&self, _: &[u8], _: &mut Sink<'_>) {}
-}
-
-impl Skipper for Lines {
-    fn skip(&mut self, buf: &[u8], _: bool) -> Skipped {
-        match memchr::memchr(b'\n', buf) {
-            Some(at) => Skipped::Ended(at + 1),
-            None => Skipped::Ended(buf.len()),
-        }
-    }
 }
 
 fn read(path: &Path, held_bytes: u64) -> InputSummary {

@@ -136,7 +136,7 @@ fn check_skipper(format: Format, data: &[u8], len: usize) {
         let (mut start, mut read) = (0, 0);
         let end = loop {
             read = (read + piece).min(data.len());
-            match skipper.skip(&data[start..read], read == data.len()) {
+            match skipper(&data[start..read], read == data.len()) {
                 Skipped::Ended(n) => break start + n,
                 Skipped::Inside(n) => {
                     assert!(read < data.len(), "at the end, a record ends");
@@ -463,7 +463,7 @@ fn long_lines_are_skipped_without_being_held() {
             let (mut start, mut read) = (0, 0);
             let end = loop {
                 read = (read + piece).min(data.len());
-                match skipper.skip(&data.as_bytes()[start..read], read == data.len()) {
+                match skipper(&data.as_bytes()[start..read], read == data.len()) {
                     Skipped::Ended(n) => break start + n,
                     Skipped::Inside(n) => start += n,
                 }

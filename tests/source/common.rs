@@ -19,8 +19,12 @@ impl Decoder for Lines {
         memchr::memrchr(b'\n', buf).map_or(0, |at| at + 1)
     }
 
-    fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(LineSkipper)
+    fn skipper(&self) -> Skipper {
+        Box::new(|buf, at_end| match memchr::memchr(b'\n', buf) {
+            Some(at) => Skipped::Ended(at + 1),
+            None if at_end => Skipped::Ended(buf.len()),
+            None => Skipped::Inside(buf.len()),
+        })
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
@@ -34,18 +38,6 @@ impl Decoder for Lines {
             if !sink(end, Parsed::Record(&record)) {
                 return;
             }
-        }
-    }
-}
-
-struct LineSkipper;
-
-impl Skipper for LineSkipper {
-    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
-        match memchr::memchr(b'\n', buf) {
-            Some(at) => Skipped::Ended(at + 1),
-            None if at_end => Skipped::Ended(buf.len()),
-            None => Skipped::Inside(buf.len()),
         }
     }
 }

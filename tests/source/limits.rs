@@ -80,7 +80,7 @@ impl Decoder for Watch {
         Lines.whole(buf)
     }
 
-    fn skipper(&self) -> Box<dyn Skipper> {
+    fn skipper(&self) -> Skipper {
         Lines.skipper()
     }
 

@@ -158,8 +158,8 @@ fn is_address(field: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::frame::FrameSkipper;
-    use crate::decode::{Reason, Skipped, Skipper};
+    use crate::decode::frame::skipper;
+    use crate::decode::{Reason, Skipped};
 
     /// Layouts in the description of the ARC file format, and lines seen in archives.
     #[test]
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(ARC.first(text, false), None);
         let bad = ARC.first(text, true).unwrap().parts.unwrap_err();
         assert_eq!(bad.reason, Reason::CutShort);
-        let skipped = FrameSkipper::by(&ARC).skip(text, false);
+        let skipped = skipper(&ARC)(text, false);
         assert_eq!(skipped, Skipped::Inside(text.len()));
     }
 }

@@ -6,7 +6,7 @@
 //! (`WARC-Concurrent-To`), that decides; otherwise adjacency is enough. A record with which the exchange would exceed
 //! the limit on records stands alone, so only a single record can be over that limit.
 
-use super::frame::{Frame, FrameSkipper, Framing, WarcHeader, line_ends};
+use super::frame::{self, Frame, Framing, WarcHeader, line_ends};
 use super::{Decoder, Parsed, ReadResult, Record, Sink, Skipper, parsed};
 use crate::rules::{Outlinks, Shard};
 
@@ -229,8 +229,8 @@ impl Decoder for Archives {
         })
     }
 
-    fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(FrameSkipper::by(self.framing))
+    fn skipper(&self) -> Skipper {
+        frame::skipper(self.framing)
     }
 
     /// Emits the records beside a capture before it, without moving the offset: the capture counts as read only with them.

@@ -223,11 +223,6 @@ pub fn without_cr(line: &[u8]) -> &[u8] {
     &line[..line.len() - cr]
 }
 
-pub struct FrameSkipper {
-    framing: &'static Framing,
-    state: FrameState,
-}
-
 enum FrameState {
     Header,
     /// In a block, of which this many bytes are left.
@@ -235,45 +230,37 @@ enum FrameState {
     Junk,
 }
 
-impl FrameSkipper {
-    pub fn by(framing: &'static Framing) -> FrameSkipper {
-        FrameSkipper {
-            framing,
-            state: FrameState::Header,
-        }
-    }
-}
-
-impl Skipper for FrameSkipper {
-    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
+pub fn skipper(framing: &'static Framing) -> Skipper {
+    let mut state = FrameState::Header;
+    Box::new(move |buf, at_end| {
         let mut at = 0;
-        if matches!(self.state, FrameState::Header) {
+        if matches!(state, FrameState::Header) {
             at = line_ends(buf);
-            match (self.framing.header)(&buf[at..]) {
+            match (framing.header)(&buf[at..]) {
                 Ok(Some(header)) => {
                     at += header.len;
-                    self.state = FrameState::Block(header.length);
+                    state = FrameState::Block(header.length);
                 }
-                Err(_) => self.state = FrameState::Junk,
+                Err(_) => state = FrameState::Junk,
                 Ok(None) if at_end => return Skipped::Ended(buf.len()),
                 Ok(None) => return Skipped::Inside(at),
             }
         }
         let rest = &buf[at..];
-        let end = match &mut self.state {
+        let end = match &mut state {
             FrameState::Block(left) if *left <= rest.len() as u64 => Ok(*left as usize),
             FrameState::Block(left) => {
                 *left -= rest.len() as u64;
                 Err(rest.len())
             }
-            _ => (self.framing.next)(rest, at_end),
+            _ => (framing.next)(rest, at_end),
         };
         match end {
             Ok(end) => Skipped::Ended(at + end),
             Err(_) if at_end => Skipped::Ended(buf.len()),
             Err(inside) => Skipped::Inside(at + inside),
         }
-    }
+    })
 }
 
 #[cfg(test)]
@@ -337,10 +324,7 @@ mod tests {
         assert_eq!(WARC.first(text, false), None);
         let bad = WARC.first(text, true).unwrap().parts.unwrap_err();
         assert_eq!(bad.reason, Reason::CutShort);
-        assert_eq!(
-            FrameSkipper::by(&WARC).skip(text, false),
-            Skipped::Inside(text.len())
-        );
+        assert_eq!(skipper(&WARC)(text, false), Skipped::Inside(text.len()));
     }
 
     /// Regression: a header cut by the next record was malformed, because that record's first line was taken for a
@@ -354,7 +338,6 @@ mod tests {
         assert_eq!(bad, Bad::new(Reason::CutShort, HEADER_CUT));
         let at_end = WARC.first(&text[..31], true).unwrap();
         assert_eq!((at_end.end, at_end.parts), (31, Err(bad)));
-        let mut skipper = FrameSkipper::by(&WARC);
-        assert_eq!(skipper.skip(text, false), Skipped::Ended(31));
+        assert_eq!(skipper(&WARC)(text, false), Skipped::Ended(31));
     }
 }

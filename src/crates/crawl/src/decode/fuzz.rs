@@ -202,7 +202,7 @@ fn skip(decoder: &dyn Decoder, data: &[u8], piece: usize) -> usize {
     let (mut start, mut read) = (0, 0);
     loop {
         read = (read + piece).min(data.len());
-        match skipper.skip(&data[start..read], read == data.len()) {
+        match skipper(&data[start..read], read == data.len()) {
             Skipped::Ended(n) => return start + n,
             Skipped::Inside(n) => {
                 assert!(read < data.len(), "at the end, a record ends");

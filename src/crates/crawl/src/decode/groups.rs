@@ -144,11 +144,43 @@ impl<G: GroupFormat> Decoder for Groups<G> {
         lines_of::<G>(rest).any(|line| !line.terminated)
     }
 
-    fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(LinkGroupSkipper::<G> {
-            key: None,
-            long: None,
-            format: PhantomData,
+    /// Returns a skipper of a group. A line longer than [`HELD_MAX`] is skipped unparsed with the group, or alone if it
+    /// comes first.
+    fn skipper(&self) -> Skipper {
+        let (mut group, mut long) = (None, None::<CsvScan>);
+        Box::new(move |buf, at_end| {
+            let mut at = 0;
+            while at < buf.len() {
+                let rest = &buf[at..];
+                let mut scan = long.unwrap_or_default();
+                let line = match line_end::<G>(&mut scan, rest) {
+                    Some(end) => end,
+                    None if at_end => rest.len(),
+                    None if long.is_some() || rest.len() > HELD_MAX => {
+                        long = Some(scan);
+                        return Skipped::Inside(buf.len());
+                    }
+                    None => return Skipped::Inside(at),
+                };
+                let is_long = long.take().is_some() || line > HELD_MAX;
+                if is_long && group.is_none() {
+                    return Skipped::Ended(at + line);
+                }
+                let text = lines::trim(rest[..line].strip_suffix(b"\n").unwrap_or(rest));
+                // The group's key is that of the first link; lines that are no links belong to it.
+                if !is_long
+                    && let Ok(GroupLine::Edge(edge)) = G::read(text)
+                    && edge.key != group.get_or_insert_with(|| edge.key.to_vec())
+                {
+                    return Skipped::Ended(at);
+                }
+                at += line;
+            }
+            if at_end {
+                Skipped::Ended(at)
+            } else {
+                Skipped::Inside(at)
+            }
         })
     }
 
@@ -278,49 +310,5 @@ impl<G: GroupFormat> Grouper<'_, '_, '_, G> {
             }
             self.emit(G::read(line.text), line.text)
         })
-    }
-}
-
-/// Skips a group. A line longer than [`HELD_MAX`] is skipped unparsed with the group, or alone if it comes first.
-struct LinkGroupSkipper<G> {
-    key: Option<Vec<u8>>,
-    long: Option<CsvScan>,
-    format: PhantomData<G>,
-}
-
-impl<G: GroupFormat> Skipper for LinkGroupSkipper<G> {
-    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
-        let mut at = 0;
-        while at < buf.len() {
-            let rest = &buf[at..];
-            let mut scan = self.long.unwrap_or_default();
-            let line = match line_end::<G>(&mut scan, rest) {
-                Some(end) => end,
-                None if at_end => rest.len(),
-                None if self.long.is_some() || rest.len() > HELD_MAX => {
-                    self.long = Some(scan);
-                    return Skipped::Inside(buf.len());
-                }
-                None => return Skipped::Inside(at),
-            };
-            let long = self.long.take().is_some() || line > HELD_MAX;
-            if long && self.key.is_none() {
-                return Skipped::Ended(at + line);
-            }
-            let text = lines::trim(rest[..line].strip_suffix(b"\n").unwrap_or(rest));
-            // The group's key is that of the first link; lines that are no links belong to it.
-            if !long
-                && let Ok(GroupLine::Edge(edge)) = G::read(text)
-                && edge.key != self.key.get_or_insert_with(|| edge.key.to_vec())
-            {
-                return Skipped::Ended(at);
-            }
-            at += line;
-        }
-        if at_end {
-            Skipped::Ended(at)
-        } else {
-            Skipped::Inside(at)
-        }
     }
 }

@@ -3,7 +3,7 @@
 
 use memchr::{memchr, memrchr};
 
-use super::{Bad, Skipped, Skipper};
+use super::{Bad, Skipped};
 
 pub struct TextLine<'a> {
     /// Line without its end and without a byte order mark.
@@ -76,14 +76,10 @@ pub fn whole(buf: &[u8]) -> usize {
     memrchr(b'\n', buf).map_or(0, |lf| lf + 1)
 }
 
-pub struct LineSkipper;
-
-impl Skipper for LineSkipper {
-    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
-        match line_end(buf) {
-            Some(end) => Skipped::Ended(end),
-            None if at_end => Skipped::Ended(buf.len()),
-            None => Skipped::Inside(buf.len()),
-        }
+pub(super) fn skip(buf: &[u8], at_end: bool) -> Skipped {
+    match line_end(buf) {
+        Some(end) => Skipped::Ended(end),
+        None if at_end => Skipped::Ended(buf.len()),
+        None => Skipped::Inside(buf.len()),
     }
 }

@@ -73,8 +73,8 @@ pub trait Decoder: Send + Sync {
     }
 
     /// Returns a skipper for a record over the line limit, which is skipped without being held.
-    fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(lines::LineSkipper)
+    fn skipper(&self) -> Skipper {
+        Box::new(lines::skip)
     }
 
     /// Parses all records of `chunk` (whole records only) and passes each to `sink`.
@@ -89,14 +89,11 @@ pub struct FormatSpec {
     pub by: fn(&InputRules, &Limits) -> Arc<dyn Decoder>,
 }
 
-/// Finder of a record's end: see [`Decoder::skipper`].
-pub trait Skipper: Send {
-    /// Examines the next bytes, first those at the record's start. With `at_end` they are the last ones, and the result
-    /// is [`Skipped::Ended`].
-    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped;
-}
+/// Finder of a record's end: see [`Decoder::skipper`]. Examines the next bytes, first those at the record's start. With
+/// `true` they are the last ones, and the result is [`Skipped::Ended`].
+pub type Skipper = Box<dyn FnMut(&[u8], bool) -> Skipped + Send>;
 
-/// Result of [`Skipper::skip`].
+/// Result of a [`Skipper`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Skipped {
     /// The first `n` bytes are inside the record: the caller drops them, appends more to the rest (at most [`HELD_MAX`]

@@ -68,8 +68,12 @@ impl Decoder for Nutch {
         found.find_map(|recno| start_at(buf, recno)).unwrap_or(0)
     }
 
-    fn skipper(&self) -> Box<dyn Skipper> {
-        Box::new(NutchSkipper)
+    fn skipper(&self) -> Skipper {
+        Box::new(|buf, at_end| match next_starts(buf).next() {
+            Some(start) => Skipped::Ended(start),
+            None if at_end => Skipped::Ended(buf.len()),
+            None => Skipped::Inside(buf.len().saturating_sub(START_MAX)),
+        })
     }
 
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
@@ -83,18 +87,6 @@ impl Decoder for Nutch {
                 return;
             }
             start = end;
-        }
-    }
-}
-
-struct NutchSkipper;
-
-impl Skipper for NutchSkipper {
-    fn skip(&mut self, buf: &[u8], at_end: bool) -> Skipped {
-        match next_starts(buf).next() {
-            Some(start) => Skipped::Ended(start),
-            None if at_end => Skipped::Ended(buf.len()),
-            None => Skipped::Inside(buf.len().saturating_sub(START_MAX)),
         }
     }
 }

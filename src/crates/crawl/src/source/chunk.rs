@@ -36,7 +36,7 @@ pub(super) struct Cutter {
     /// Length of `open` at which it is cut.
     goal: usize,
     /// Finder of the end of the over-long record that is being dropped, and where that begins.
-    skip: Option<(Box<dyn Skipper>, Position)>,
+    skip: Option<(Skipper, Position)>,
     queue: VecDeque<Chunk>,
     spare: Vec<u8>,
     /// Last byte that was passed over.
@@ -234,7 +234,7 @@ impl Cutter {
         let mut at = 0;
         while at < whole {
             let rest = &self.open[at..whole];
-            let end = match decoder.skipper().skip(rest, true) {
+            let end = match decoder.skipper()(rest, true) {
                 Skipped::Ended(end) => end,
                 Skipped::Inside(_) => rest.len(),
             };
@@ -258,7 +258,7 @@ impl Cutter {
         let Some((mut skipper, from)) = self.skip.take() else {
             return false;
         };
-        match skipper.skip(&self.open, at_end) {
+        match skipper(&self.open, at_end) {
             Skipped::Ended(end) => {
                 let first = from.offset == self.at.offset;
                 self.pass(end.clamp(usize::from(first), self.open.len()));
