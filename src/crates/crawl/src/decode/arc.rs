@@ -4,9 +4,9 @@
 
 use memchr::{memchr, memrchr};
 
-use super::exchange::{Archives, CaptureFacts};
-use super::frame::{Frame, Framing, WarcHeader, whole_length, without_cr};
-use super::{Bad, FormatSpec, HELD_MAX, ReadResult, Record, warc};
+use super::exchange::Archives;
+use super::frame::{FILE_HEAD, Framing, WarcHeader, whole_length, without_cr};
+use super::{Bad, FormatSpec, HELD_MAX, warc};
 use crate::rules::Outlinks;
 
 pub const FORMAT: FormatSpec = FormatSpec {
@@ -20,7 +20,7 @@ pub const FORMAT: FormatSpec = FormatSpec {
             outlinks: Outlinks::Html,
             limit: limits.line_bytes,
             shard: rules.shard,
-            read,
+            read: warc::read,
         })
     },
 };
@@ -33,24 +33,6 @@ static ARC: Framing = Framing {
     takes_line_ends: true,
 };
 
-fn read<'a>(
-    archives: &Archives,
-    frame: Frame<'a>,
-    facts: &mut CaptureFacts<'a>,
-    record: &mut Record<'a>,
-    large: &mut dyn FnMut(),
-) -> ReadResult {
-    let target = frame
-        .parts
-        .as_ref()
-        .ok()
-        .and_then(|(header, _)| header.target);
-    if target.is_some_and(|url| url.starts_with(b"filedesc:")) {
-        return Ok(Some("filedesc"));
-    }
-    warc::read(archives, frame, facts, record, large)
-}
-
 pub fn is_header(line: &[u8]) -> bool {
     header(line).is_some()
 }
@@ -61,7 +43,8 @@ const _: () = assert!(LINE_MAX < HELD_MAX);
 /// URL, date in digits or another notation that looks like one, and length of the block; `None`: it is no number.
 type ArcHeader<'a> = (&'a [u8], &'a [u8], Option<u64>);
 
-/// Parses the header at the start of `record`, as that of a WARC response; `Ok(None)`: it is incomplete.
+/// Parses the header at the start of `record`, as that of a WARC response, or of the record that describes the file;
+/// `Ok(None)`: it is incomplete.
 fn warc_header(record: &[u8]) -> Result<Option<WarcHeader<'_>>, Bad> {
     let len = match memchr(b'\n', record) {
         Some(lf) => lf + 1,
@@ -75,8 +58,13 @@ fn warc_header(record: &[u8]) -> Result<Option<WarcHeader<'_>>, Bad> {
     };
     let length =
         length.ok_or_else(|| Bad::malformed("the length in an ARC header is not a number"))?;
+    let is_head = url.starts_with(b"filedesc:");
     Ok(Some(WarcHeader {
-        kind: b"response",
+        kind: if is_head {
+            FILE_HEAD.as_bytes()
+        } else {
+            b"response"
+        },
         target: Some(url),
         date,
         length,

@@ -195,9 +195,13 @@ pub fn whole_length(text: &[u8]) -> Option<u64> {
     digits.and_then(|digits| digits.parse().ok())
 }
 
+/// Report name of the record that describes an ARC file.
+pub const FILE_HEAD: &str = "filedesc";
+
 /// Returns the report name of a record that is not part of a fetch.
 pub fn record_kind(kind: &[u8]) -> &'static str {
     let known = [
+        FILE_HEAD,
         "warcinfo",
         "request",
         "metadata",

@@ -13,7 +13,8 @@ use super::exchange::{Archives, CaptureFacts, Role};
 use super::frame::{self, Frame, WarcHeader, without_cr};
 use super::http::{self, HttpResponse, NO_BODY};
 use super::{
-    Bad, FormatSpec, Link, Names, ReadResult, Reason, Record, put_time, skips_links, time,
+    Bad, FormatSpec, Link, Names, ReadResult, Reason, Record, lower_case, put_time, skips_links,
+    time,
 };
 use crate::model::{Digest, keep};
 
@@ -34,15 +35,13 @@ pub const FORMAT: FormatSpec = FormatSpec {
 };
 
 fn role(header: &WarcHeader<'_>, _: &[u8]) -> Option<Role> {
-    let roles = [
-        ("response", Role::Capture),
-        ("revisit", Role::Capture),
-        ("request", Role::Request),
-        ("metadata", Role::Metadata),
-    ];
     header.target.filter(|target| is_web(target))?;
-    let found = roles.into_iter().find(|(kind, _)| header.is(kind));
-    found.map(|(_, role)| role)
+    match lower_case(header.kind, &mut [0; 8]) {
+        b"response" | b"revisit" => Some(Role::Capture),
+        b"request" => Some(Role::Request),
+        b"metadata" => Some(Role::Metadata),
+        _ => None,
+    }
 }
 
 pub(super) fn read<'a>(
