@@ -113,6 +113,11 @@ impl Foreign {
 }
 
 #[inline]
+fn ends_name(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>')
+}
+
+#[inline]
 fn is_foreign(name: &[u8]) -> bool {
     matches!(name, b"svg" | b"math")
 }
@@ -177,29 +182,28 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
 
     /// Starts after the `<!--`.
     fn comment(&mut self) -> Option<()> {
-        for short in [&b">"[..], b"->"] {
-            if self.rest().starts_with(short) {
-                self.at += short.len();
-                return Some(());
-            }
+        if self.passes(b">") || self.passes(b"->") {
+            return Some(());
         }
         loop {
             self.skip_past(b"--")?;
-            for end in [&b">"[..], b"!>"] {
-                if self.rest().starts_with(end) {
-                    self.at += end.len();
-                    return Some(());
-                }
+            if self.passes(b">") || self.passes(b"!>") {
+                return Some(());
             }
             self.at -= 1; // The second dash may be the first of the `--` that ends the comment.
         }
     }
 
+    /// Skips a text if it comes next; returns whether it does.
+    fn passes(&mut self, text: &[u8]) -> bool {
+        let is_next = self.rest().starts_with(text);
+        self.at += text.len() * usize::from(is_next);
+        is_next
+    }
+
     fn name(&mut self) -> &'t [u8] {
         let rest = self.rest();
-        let end = rest
-            .iter()
-            .position(|byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>'));
+        let end = rest.iter().position(|byte| ends_name(*byte));
         let name = &rest[..end.unwrap_or(rest.len())];
         self.at += name.len();
         name
@@ -276,9 +280,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
         let Some((found, rest)) = rest.split_at_checked(name.len()) else {
             return false;
         };
-        let ended = rest
-            .first()
-            .is_some_and(|byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>'));
+        let ended = rest.first().is_some_and(|byte| ends_name(*byte));
         ended && found.eq_ignore_ascii_case(name)
     }
 
@@ -345,7 +347,7 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
 
     fn attribute_name(&mut self) -> &'t [u8] {
         let rest = self.rest();
-        let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>' | b'=');
+        let is_end = |byte: &u8| ends_name(*byte) || *byte == b'=';
         // A leading `=` belongs to the name.
         let more = rest.iter().skip(1).take_while(|byte| !is_end(byte)).count();
         self.at += 1 + more;
