@@ -18,14 +18,8 @@ pub struct Unread {
     records: u64,
     /// True for each of [`SOUGHT`] that any page had.
     has: [bool; SOUGHT.len()],
-    others: BTreeMap<String, Other>,
-}
-
-#[derive(Default)]
-struct Other {
-    count: u64,
-    /// Number of values that could be of each of [`SOUGHT`].
-    fits: [u64; SOUGHT.len()],
+    /// Number of values of each other field, and of those that could be of each of [`SOUGHT`].
+    others: BTreeMap<String, (u64, [u64; SOUGHT.len()])>,
 }
 
 const SOUGHT: [FieldName; 4] = [
@@ -97,9 +91,9 @@ impl Unread {
         if name.len() > NAME_BYTES || (is_new && self.others.len() == NAMES) {
             return;
         }
-        let other = self.others.entry(name.to_owned()).or_default();
-        other.count += 1;
-        for (fits, sought) in other.fits.iter_mut().zip(SOUGHT) {
+        let (count, fits) = self.others.entry(name.to_owned()).or_default();
+        *count += 1;
+        for (fits, sought) in fits.iter_mut().zip(SOUGHT) {
             *fits += u64::from(could_be(sought, &name.to_ascii_lowercase(), value));
         }
     }
@@ -108,8 +102,8 @@ impl Unread {
     pub fn missing(&self) -> Option<Missing> {
         let mut fields = Vec::new();
         for (at, sought) in SOUGHT.into_iter().enumerate() {
-            let likely = self.others.iter().filter(|(_, other)| other.fits[at] > 0);
-            let likely = likely.max_by_key(|(_, other)| other.fits[at]);
+            let likely = self.others.iter().filter(|(_, (_, fits))| fits[at] > 0);
+            let likely = likely.max_by_key(|(_, (_, fits))| fits[at]);
             let likely = likely.map(|(name, _)| name.clone());
             if !self.has[at] && (sought == FieldName::Links || likely.is_some()) {
                 fields.push((sought, likely));
@@ -120,7 +114,7 @@ impl Unread {
             records: self.records,
             fields,
             unread: others
-                .map(|(name, other)| (name.clone(), other.count))
+                .map(|(name, (count, _))| (name.clone(), *count))
                 .collect(),
         })
     }
