@@ -449,15 +449,15 @@ impl Builder {
             };
         }
         let mut scratch = std::mem::take(&mut self.scratch);
+        let mut stripped = std::mem::take(&mut self.stripped);
         scratch.clear();
+        stripped.clear();
         let form = url::canonical(raw, base, limit, &mut scratch);
         let name = form.map(|form| {
             let text = form.text(raw, &scratch);
-            let mut stripped = std::mem::take(&mut self.stripped);
-            stripped.clear();
             let changed = self.rules.input.drop_params.strip(text, &mut stripped);
             let text = if changed { &stripped } else { text };
-            let name = match (form, spelled) {
+            match (form, spelled) {
                 _ if !self.rules.input.scope.has(text) => None,
                 (CanonicalForm::AsIs, Some(spelled)) if !changed => {
                     Some(self.names.add(&mut self.batch, raw, spelled))
@@ -473,11 +473,9 @@ impl Builder {
                     }
                     Some(name)
                 }
-            };
-            self.stripped = stripped;
-            name
+            }
         });
-        self.scratch = scratch;
+        (self.scratch, self.stripped) = (scratch, stripped);
         name
     }
 }
