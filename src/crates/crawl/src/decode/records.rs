@@ -50,14 +50,6 @@ pub struct JsonRecords {
 }
 
 impl JsonRecords {
-    /// Decoder by the usual field names, for URLs, one record per line.
-    #[cfg(test)]
-    const USUAL: JsonRecords = JsonRecords {
-        names: FieldNameMap::usual(Names::Url),
-        naming: Names::Url,
-        shard: None,
-    };
-
     fn by(rules: &InputRules, naming: Names) -> JsonRecords {
         JsonRecords {
             names: FieldNameMap::by(&rules.fields, naming),

@@ -91,72 +91,63 @@ pub struct FieldNameMap {
     pub link: NameTable,
 }
 
-pub struct NameTable {
-    usual: &'static [(&'static str, FieldName)],
-    chosen: Vec<(String, FieldName)>,
-}
-
 impl FieldNameMap {
-    pub const fn usual(naming: Naming) -> FieldNameMap {
+    /// Returns the usual names, changed by the user's choices.
+    pub fn by(fields: &FieldNames, naming: Naming) -> FieldNameMap {
+        let (mut of_record, mut of_link) = (Vec::new(), Vec::new());
+        for FieldChoice { ours, theirs } in fields.choices() {
+            let chosen = if ours.is_of_link() {
+                &mut of_link
+            } else {
+                &mut of_record
+            };
+            chosen.push((&**theirs, *ours));
+            // The chosen name replaces `crawl_time`, too.
+            if *ours == FieldName::FetchedAt {
+                chosen.push((theirs, FieldName::FetchedAtUtc));
+            }
+        }
         let usual: &[_] = match naming {
             Naming::Url => &USUAL,
             Naming::Opaque => &USUAL_OF_NODES,
         };
         FieldNameMap {
-            record: NameTable::new(usual),
-            link: NameTable::new(&USUAL_OF_LINKS),
+            record: NameTable::by(usual, &of_record),
+            link: NameTable::by(&USUAL_OF_LINKS, &of_link),
         }
-    }
-
-    /// Returns the usual names, changed by the user's choices.
-    pub fn by(fields: &FieldNames, naming: Naming) -> FieldNameMap {
-        let mut names = FieldNameMap::usual(naming);
-        for FieldChoice { ours, theirs } in fields.choices() {
-            let table = if ours.is_of_link() {
-                &mut names.link
-            } else {
-                &mut names.record
-            };
-            table.chosen.push((theirs.clone(), *ours));
-            // The chosen name replaces `crawl_time`, too.
-            if *ours == FieldName::FetchedAt {
-                table.chosen.push((theirs.clone(), FieldName::FetchedAtUtc));
-            }
-        }
-        names
     }
 }
 
+/// Names of one kind of object: those chosen, and the usual ones of fields without a chosen name.
+pub struct NameTable(Vec<(String, NamedField)>);
+
 impl NameTable {
-    const fn new(usual: &'static [(&'static str, FieldName)]) -> NameTable {
-        NameTable {
-            usual,
-            chosen: Vec::new(),
-        }
+    fn by(usual: &[(&str, FieldName)], chosen: &[(&str, FieldName)]) -> NameTable {
+        let named = |(order, &(name, field)): (usize, &(&str, FieldName))| {
+            let order = order as u8;
+            (name.to_owned(), NamedField { field, order })
+        };
+        let is_free = |(_, (name, field)): &(usize, &(&str, FieldName))| {
+            chosen
+                .iter()
+                .all(|(taken, of)| taken != name && of != field)
+        };
+        let first = (usual.len()..).zip(chosen).map(named);
+        let rest = usual.iter().enumerate().filter(is_free).map(named);
+        NameTable(first.chain(rest).collect())
     }
 
-    /// Returns the field that has this name: by choice, or as usual if the field has no chosen name.
     #[inline]
     pub fn field(&self, name: &str) -> Option<NamedField> {
-        let (chosen, usual) = (&self.chosen, self.usual);
-        let named = |field, order: usize| NamedField {
-            field,
-            order: order as u8,
-        };
-        if let Some(at) = chosen.iter().position(|(known, _)| known == name) {
-            return Some(named(chosen[at].1, usual.len() + at));
-        }
-        let at = usual.iter().position(|(known, _)| *known == name)?;
-        let field = usual[at].1;
-        let is_chosen = chosen.iter().any(|(_, other)| *other == field);
-        (!is_chosen).then(|| named(field, at))
+        let mut names = self.0.iter();
+        let (_, field) = names.find(|(known, _)| known == name)?;
+        Some(*field)
     }
 
     pub fn name(&self, field: FieldName) -> &str {
-        let usual = self.usual.iter().map(|(name, _)| *name);
-        let mut names = self.chosen.iter().map(|(name, _)| &**name).chain(usual);
-        let is_of = |name: &&str| self.field(name).is_some_and(|known| known.field == field);
-        names.find(is_of).unwrap_or_default()
+        let mut names = self.0.iter();
+        let found = names.find(|(_, known)| known.field == field);
+        found.map_or("", |(name, _)| name)
     }
 }
 

@@ -1,10 +1,16 @@
+use std::sync::LazyLock;
+
 use super::*;
 use crate::rules::FieldNames;
+
+/// Decoder by the usual field names, for URLs.
+pub static USUAL: LazyLock<JsonRecords> =
+    LazyLock::new(|| JsonRecords::by(&InputRules::default(), Names::Url));
 
 /// Decodes one line into a record, or the reason and detail of its rejection.
 fn one(line: &str) -> Result<Record<'static>, (Reason, String)> {
     let mut found = Vec::new();
-    JsonRecords::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
+    USUAL.decode(line.as_bytes(), &mut |_, parsed| {
         found.push(match parsed {
             Parsed::Record(record) => Ok(record.clone().into_owned()),
             Parsed::Bad { reason, detail } => Err((reason, detail)),
@@ -45,7 +51,7 @@ fn lists_for_links_of_another_shard_are_not_compared() {
 #[test]
 fn plain_strings_are_borrowed() {
     let line = br#"{"url":"http://a/","links":["x",{"rel":"r","url":"y"},"z\/"]}"#;
-    JsonRecords::USUAL.decode(line, &mut |_, parsed| {
+    USUAL.decode(line, &mut |_, parsed| {
         let Parsed::Record(record) = parsed else {
             panic!("{parsed:?}")
         };
@@ -186,7 +192,7 @@ fn every_cut_of_a_record_is_cut_short() {
     assert!(one(line).is_ok());
     for len in 1..line.len() {
         let mut reasons = Vec::new();
-        JsonRecords::USUAL.decode(&line.as_bytes()[..len], &mut |_, parsed| {
+        USUAL.decode(&line.as_bytes()[..len], &mut |_, parsed| {
             reasons.push(match parsed {
                 Parsed::Bad { reason, .. } => Some(reason),
                 _ => None,
@@ -252,7 +258,7 @@ fn requested_urls_that_are_no_list_are_malformed() {
     let requested = |text: &str| {
         let line = format!(r#"{{"url":"http://c/","requested_url":"{text}"}}"#);
         let mut found = Vec::new();
-        JsonRecords::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
+        USUAL.decode(line.as_bytes(), &mut |_, parsed| {
             found.push(match parsed {
                 Parsed::Bad { reason, .. } => Err(reason),
                 _ => Ok(()),
@@ -273,7 +279,7 @@ fn requested_urls_that_are_no_list_are_malformed() {
 #[test]
 fn brackets_of_an_array_are_no_records() {
     for line in ["[\n", "]\n", "[]\n", "[ ]\n", " [\t] ,\n"] {
-        JsonRecords::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
+        USUAL.decode(line.as_bytes(), &mut |_, parsed| {
             let is_bracket = matches!(
                 parsed,
                 Parsed::Other {
@@ -300,7 +306,7 @@ fn answers_to_other_methods_are_no_visits() {
     let kind = |method: &str| {
         let line = format!("{{\"url\":\"http://a.example/\",\"method\":\"{method}\"}}\n");
         let mut found = None;
-        JsonRecords::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
+        USUAL.decode(line.as_bytes(), &mut |_, parsed| {
             found = match parsed {
                 Parsed::Other { kind } => Some(kind),
                 _ => None,
@@ -330,7 +336,7 @@ fn an_object_that_is_whole_was_not_cut() {
         ("{\"links\":[\"\\u00", true),
         (" \t", true),
     ] {
-        assert_eq!(JsonRecords::USUAL.is_cut(rest.as_bytes()), is_cut, "{rest}");
+        assert_eq!(USUAL.is_cut(rest.as_bytes()), is_cut, "{rest}");
     }
 }
 
@@ -340,7 +346,7 @@ fn where_redirects_ended_is_relative_to_where_they_began() {
         let line =
             format!("{{\"url\":\"http://a.example/x/y\",\"final_url\":\"{to}\",\"status\":200}}\n");
         let mut urls = Vec::new();
-        JsonRecords::USUAL.decode(line.as_bytes(), &mut |_, parsed| {
+        USUAL.decode(line.as_bytes(), &mut |_, parsed| {
             if let Parsed::Record(record) = parsed {
                 let redirect = record.redirect.as_deref().map(String::from_utf8_lossy);
                 let redirect = redirect.map(|to| to.into_owned());
@@ -372,7 +378,7 @@ fn records_are_written_as_they_are_read() {
     let mut count = 0;
     for name in ["records.jsonl", "records-lists.jsonl", "records-dump.jsonl"] {
         let text = std::fs::read(samples.join(name)).unwrap();
-        JsonRecords::USUAL.decode(&text, &mut |_, parsed| {
+        USUAL.decode(&text, &mut |_, parsed| {
             let Parsed::Record(record) = parsed else {
                 return true;
             };
