@@ -346,7 +346,7 @@ fn what_stands_in_the_place_of_an_input_is_named() {
         (lfs.as_bytes(), "Git LFS"),
         (b"Access Denied\n", "two words"),
         (md5.as_bytes(), "checksums"),
-        (b"<Error><Code>AccessDenied</Code></Error>", "AccessDenied"),
+        (b"<Error><Code>AccessDenied</Code></Error>", "HTML or XML"),
         (b"PK\x03\x04\x14\0archive/data.warc.gz", "ZIP"),
         (
             b"\x89CZA\r\n\x1a\n\x04\0\0\0",
