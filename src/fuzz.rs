@@ -62,7 +62,6 @@ pub const TARGETS: &[Target] = &[
     target("manifest", cashrank_store::store::fuzz::manifest),
     target("identity", cashrank_store::store::fuzz::identity),
     target("row_block", cashrank_store::store::fuzz::row_block),
-    target("places", cashrank_store::store::fuzz::places),
     target("index", cashrank_store::store::fuzz::index),
     target("log", cashrank_store::store::fuzz::log),
     target("log_written", cashrank_store::store::fuzz::log_written),

@@ -153,11 +153,8 @@ fn run_on(job: &IngestJob, disk: Arc<dyn Disk>) -> (Result<IngestOutcome>, Vec<G
     (result, told.0)
 }
 
-/// Lists the logs of rows. Their directories are derived from them, and exist only with enough rows.
 fn row_files(store: &Path) -> Vec<String> {
-    let mut files = RealDisk.list(&store.join("rows")).unwrap();
-    files.retain(|name| !name.ends_with(".places"));
-    files
+    RealDisk.list(&store.join("rows")).unwrap()
 }
 
 fn snapshot_bytes(store: &Path) -> Vec<u8> {

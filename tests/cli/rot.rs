@@ -103,35 +103,6 @@ fn a_lost_file_is_named_and_not_made_anew() {
     }
 }
 
-#[test]
-fn a_damaged_directory_of_rows_stops_nothing_and_is_made_again() {
-    let lab = Lab::new();
-    let record = |at: u32| {
-        let (page, next) = (format!("http://a.example/{at}"), at + 1);
-        format!("{{\"url\":\"{page}\",\"links\":[\"/{next}\"]}}\n")
-    };
-    lab.file("a", (0..100).map(record).collect::<String>());
-    lab.file("b", (100..130).map(record).collect::<String>());
-    lab.run("ingest a --store s").exits(0);
-    let rows = files(&lab.path("s/rows"));
-    let places = rows.iter().find(|file| file.0.ends_with(".places"));
-    let (path, mut bytes) = places.map(|(path, bytes)| (path, bytes.clone())).unwrap();
-    bytes[20] ^= 1;
-    fs::write(path, bytes).unwrap();
-    lab.run("verify --store s").exits(0);
-    let damage = ".places: damaged: the checksum of its head does not match";
-    lab.run("verify --deep --store s").exits(5).says(&[
-        damage,
-        "nothing stops",
-        "an ingest rebuilds it",
-    ]);
-    let links = lab.run("links http://a.example/7 --store s").exits(0);
-    assert_eq!(links.out, "http://a.example/8\n");
-    let ingested = lab.run("ingest b --store s --checkpoint-every 10").exits(0);
-    assert_eq!(ingested.err.matches(damage).count(), 1, "{}", ingested.err);
-    lab.run("verify --deep --store s").exits(0);
-}
-
 /// Regression: a finished ingest checked only the end of the current snapshot, and did nothing if a column was damaged.
 #[test]
 fn the_same_ingest_again_replaces_a_damaged_current_snapshot() {

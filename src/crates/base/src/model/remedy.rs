@@ -26,10 +26,6 @@ pub fn part_of(path: &Path) -> Option<(&'static str, &'static str)> {
             "no more snapshots are made from it; published ones stay readable",
             RESTORE,
         ),
-        ("rows", name) if name.ends_with(".places") => (
-            "nothing stops; looking up the links of one page takes longer",
-            "remove it: an ingest rebuilds it",
-        ),
         ("rows", _) => (
             "commands that need links stop, and so does ingesting where it meets the damage; published snapshots stay \
              readable",
@@ -108,7 +104,7 @@ mod tests {
             assert_eq!([cells[1], cells[2].trim()], [meaning, &remedy], "{row}");
             files += 1;
         }
-        assert_eq!(files, 17);
+        assert_eq!(files, 16);
         assert!(part_of(Path::new("memory")).is_none());
     }
 }

@@ -283,7 +283,7 @@ pub enum IngestEvent<'a> {
     Ungrouped { input: &'a InputName, sources: u64 },
     /// The links of pages are given up: none are kept from here on, and those kept before are dropped. Sent once.
     RowsGivenUp { reason: GiveUpReason },
-    /// The index or the directory of kept rows was damaged and was rebuilt.
+    /// The index was damaged and was rebuilt.
     Rebuilt { damage: &'a crate::Error },
     /// A problem with the warm start, which does not affect the ranking.
     Warm { warning: &'a str },

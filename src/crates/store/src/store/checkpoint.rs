@@ -41,7 +41,7 @@ pub struct StoreWriter {
     pub(super) names: NameLogs,
     /// Number of pages that the index on disk covers.
     pub(super) indexed: u64,
-    /// Damage of a cache, the index or the row directory, that was rebuilt, until it is reported.
+    /// Damage of the index, which was rebuilt, until it is reported.
     pub rebuilt: Option<Error>,
     /// Kept rows, if the store keeps them.
     pub rows: Option<RowWriter>,
@@ -272,11 +272,6 @@ impl StoreWriter {
         if let Some(number) = self.doomed_rows.take() {
             rows::remove(&*self.disk, &self.dir, number)?;
             remove_file(&*self.disk, &self.dir.join(WARM))?;
-        }
-        let pages = self.manifest.engine.totals.pages;
-        if let Some(kept) = self.manifest.retention.kept() {
-            let damage = rows::renew_places(&*self.disk, &self.dir, kept, pages)?;
-            self.rebuilt = damage.or(self.rebuilt.take());
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ pub use whole::store;
 
 use super::blocks::{Entry, Packer, unpack};
 use super::manifest::Manifest;
-use super::rows::{block, places};
+use super::rows::block;
 use crate::codec::varint::{put, take, unzigzag, zigzag};
 use crate::engine::{Admission, HistoryRow, RowFetches};
 use crate::fuzz::dice::Bytes;
@@ -156,21 +156,6 @@ pub fn row_block(data: &[u8]) {
         }
         block::reseal(&mut payload);
     }
-}
-
-/// Fuzzes a chunk of a row directory. Input: its number and its bytes, as they are and with the checksum corrected.
-pub fn places(data: &[u8]) {
-    let mut bytes = Bytes(data);
-    let at = bytes.u64();
-    let chunk = bytes.0;
-    if let Some(entries) = places::unpack(at, chunk) {
-        assert_eq!(places::pack(at, &entries), chunk);
-    }
-    let entries: Vec<u64> = chunk.iter().map(|&byte| u64::from(byte) << 32).collect();
-    let packed = places::pack(at, &entries);
-    let found = places::unpack(at, &packed);
-    let whole = packed.len() == 5 * 4096 + 8;
-    assert!(found.is_none_or(|found| whole && found == entries));
 }
 
 /// Fuzzes the manifest, without its seal.

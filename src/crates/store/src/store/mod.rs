@@ -23,8 +23,8 @@
 //! checked, the law is checked, the index is read or rebuilt, and uncommitted marks and unpublished snapshots are
 //! removed. redb trusts its pages, so all its calls are fenced (`fence`).
 //!
-//! **Damage** is detected and never used. It is repaired only in caches: the row directory, the warm start, the index
-//! and the numbers of remote pages. [`part_of`] says what damage to each file means; [`crate::check`] finds it.
+//! **Damage** is detected and never used. It is repaired only in caches: the warm start, the index and the numbers of
+//! remote pages. [`part_of`] says what damage to each file means; [`crate::check`] finds it.
 //!
 //! Any failure of an operation is final for the process: a store that failed once refuses all further writes, because
 //! the disk's contents are unknown after a failed sync.

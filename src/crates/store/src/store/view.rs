@@ -359,7 +359,7 @@ impl View {
         report.row_links = Some(rows.links());
         match depth {
             Depth::Quick => Ok(()),
-            Depth::Deep => rows.verify().and_then(|()| rows.file.verify_places()),
+            Depth::Deep => rows.verify(),
         }
     }
 

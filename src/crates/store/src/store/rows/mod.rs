@@ -7,14 +7,11 @@
 //! file in the same order, and its commit switches to that file (`write`); the old one stays while the current
 //! snapshot names it. So sweeps do not depend on where checkpoints were or when the log was compacted.
 //!
-//! A directory next to the log, `rows/NUMBER.places`, finds the row of a page (`places`).
-//!
 //! Rows are optional: the ranking by OPIC does not need them. If they do not fit (`--keep-links`, page numbers beyond
 //! 32 bits) all of them are given up, and the store records why ([`Retention`]); a part is never kept. A full disk ends
 //! the run, as for every other file; with free space again, the same command continues with the same bytes.
 
 pub mod block;
-pub mod places;
 mod read;
 mod write;
 
@@ -26,7 +23,6 @@ use crate::disk::Disk;
 use crate::{Error, Result};
 
 pub use super::manifest::{CommittedRows, GiveUpReason, Retention};
-pub(super) use places::renew_places;
 pub use read::{KeptRows, RowFile, UnpackedRows};
 pub(super) use write::RowWriter;
 
@@ -86,7 +82,7 @@ fn path_of(dir: &Path, number: u64) -> PathBuf {
     dir.join(ROWS).join(number.to_string())
 }
 
-/// Returns the number in the name of a row file, its index or its directory.
+/// Returns the number in the name of a row file, its index or, of version 0.2, its directory.
 pub fn number_of(name: &str) -> Option<u64> {
     let ends = [".index", ".places"];
     let number = ends.iter().find_map(|end| name.strip_suffix(end));
@@ -95,10 +91,8 @@ pub fn number_of(name: &str) -> Option<u64> {
 
 pub(super) fn remove(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
     let path = path_of(dir, number);
-    for path in [path.with_extension("index"), places::path_of(&path), path] {
-        remove_file(disk, &path)?;
-    }
-    Ok(())
+    remove_file(disk, &path.with_extension("index"))?;
+    remove_file(disk, &path)
 }
 
 /// Returns true if the folder with the rows of a store does not exist, which is no damage if none are kept.
@@ -119,7 +113,7 @@ pub(super) fn remove_others(disk: &dyn Disk, dir: &Path, manifest: &Manifest) ->
     remove_except(disk, &folder, |name| {
         number_of(name.strip_suffix(".tmp").unwrap_or(name)).is_none_or(|number| {
             let is_named = current == Some(number) || manifest.retired_rows.contains(&number);
-            is_named && !name.ends_with(".tmp")
+            is_named && !name.ends_with(".tmp") && !name.ends_with(".places")
         })
     })
 }

@@ -8,7 +8,6 @@ use crossbeam_channel::bounded;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::block::{BlockRows, FIXED, RowHead, heads_end, unpack, unpack_heads};
-use super::places::Places;
 use super::{CommittedRows, Retention, none, path_of};
 use crate::disk::log::{BlockLog, LogBlock};
 use crate::disk::{Access, Disk};
@@ -28,8 +27,6 @@ pub struct RowFile {
     pub(in crate::store) kept: CommittedRows,
     /// Number of pages of the commit, an exclusive bound on page numbers in the rows.
     pub(in crate::store) pages: u64,
-    /// Row directory; `None` if absent. If it is damaged, lookups search the rows instead.
-    places: Arc<Result<Option<Places>>>,
     unpacked: Arc<UnpackedRows>,
 }
 
@@ -50,15 +47,12 @@ impl RowFile {
             let what = format!("{} bytes for {} rows", kept.lengths.data, kept.rows);
             return Err(log.damaged(what));
         }
-        let mut file = RowFile {
-            places: Arc::new(Ok(None)),
+        Ok(RowFile {
             unpacked: Arc::default(),
             log,
             kept,
             pages,
-        };
-        file.places = Arc::new(Places::open(disk, &file));
-        Ok(file)
+        })
     }
 
     /// Sets the bit in `live` of the last row of each `wanted` page. Returns the number of these rows and of their
@@ -97,7 +91,11 @@ impl RowFile {
             if end <= rows.start {
                 break;
             }
-            let first = self.heads(at, end, &mut heads)?;
+            let unpacked = self.unpacked.find(end - 1);
+            let (first, heads) = match &unpacked {
+                Some((first, block)) => (*first, &block.heads),
+                None => (self.heads(at, end, &mut heads)?, &heads),
+            };
             for (head, row) in heads.iter().rev().zip((first..end).rev()) {
                 if rows.contains(&row) && !Stop::is_whole(visit(row, head))? {
                     return Ok(false);
@@ -112,45 +110,22 @@ impl RowFile {
         }
     }
 
-    /// Returns the directory if there is one and it is valid.
-    pub(super) fn places(&self) -> Result<Option<&Places>> {
-        let places = self.places.as_ref().as_ref();
-        places.map(Option::as_ref).map_err(Error::again)
-    }
-
-    /// Returns the number of a page's last row, from the directory and the rows after it.
-    pub(super) fn last_row(&self, page: u32) -> Result<Option<u64>> {
-        let places = self.places().ok().flatten();
-        let (mut found, covered) = match places.map(|places| (places.get(page.into()), places)) {
-            Some((Ok(row), places)) if row.is_none_or(|row| row < self.kept.rows) => {
-                (row, places.rows)
-            }
-            // There is none, it is damaged, or it is newer than these rows, and so is the page's row.
-            _ => (None, 0),
-        };
-        self.back_over(covered..self.kept.rows, |row, head| {
+    /// Calls `read` with the last row of a page, which is searched from the last row of the file. Returns whether the page
+    /// has one.
+    pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        let mut found = None;
+        self.back_over(0..self.kept.rows, |row, head| {
             if head.page != page {
                 return Ok(());
             }
             found = Some(row);
             Err(Stop::Enough)
         })?;
-        Ok(found)
-    }
-
-    /// Calls `read` with the last row of a page. Returns whether the page has one.
-    pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
-        let Some(row) = self.last_row(page)? else {
+        let Some(row) = found else {
             return Ok(false);
         };
         let (first, block) = self.block_of(row)?;
-        let found = block.rows().nth((row - first) as usize);
-        let Some(found) = found.filter(|found| found.page == page) else {
-            let places = super::places::path_of(self.log.path());
-            let what = format!("row {row} is not of page {page}, as it says");
-            return Err(Error::damaged(places, what));
-        };
-        read(found);
+        block.rows().nth((row - first) as usize).map(read);
         Ok(true)
     }
 
@@ -172,31 +147,6 @@ impl RowFile {
             Some(last) => Ok(xxh3_64(&self.log.find(last)?.payload)),
             None => Ok(0),
         }
-    }
-
-    /// Returns a bitmap of those last rows of the wanted pages that count, from the directory and the rows after it.
-    fn last_of(&self, wanted: &Bits, counts: impl Fn(u64) -> bool) -> Result<Bits> {
-        // A directory that is newer than these rows leads to newer ones.
-        let places = self.places().ok().flatten();
-        let places = places.filter(|places| places.rows <= self.kept.rows);
-        let covered = places.map_or(0, |places| places.rows);
-        let (mut marked, mut seen) = (Bits::new(self.kept.rows), Bits::new(self.pages));
-        self.back_over(covered..self.kept.rows, |row, head| {
-            let page = u64::from(head.page);
-            if wanted.get(page) && seen.set(page) && counts(row) {
-                marked.set(row);
-            }
-            Ok(())
-        })?;
-        if let Some(places) = places {
-            let others = wanted.all().filter(|&page| !seen.get(page));
-            places.each_of(others, |row| {
-                if counts(row) {
-                    marked.set(row);
-                }
-            })?;
-        }
-        Ok(marked)
     }
 
     /// Calls `visit` with the marked rows, one block at a time. Blocks without a marked row are not read.
@@ -437,12 +387,18 @@ impl KeptRows {
 
 impl Rows for KeptRows {
     fn walk_some(&self, wanted: &Bits, visit: &mut RowsVisitor<'_>) -> Result<(), Stop> {
+        let is_wanted = |at, page: u32| wanted.get(page.into()) && self.counts(at);
         if wanted.count() > self.file.pages / FEW {
-            let is_wanted = |at, row: &Row<'_>| wanted.get(row.page.into()) && self.counts(at);
-            return self.each_from(0, is_wanted, visit);
+            return self.each_from(0, |at, row| is_wanted(at, row.page), visit);
         }
-        let rows = self.file.last_of(wanted, |row| self.counts(row))?;
-        self.file.each_marked(&rows, visit)
+        let mut marked = Bits::new(self.file.kept.rows);
+        self.file.back_over(0..self.file.kept.rows, |row, head| {
+            if is_wanted(row, head.page) {
+                marked.set(row);
+            }
+            Ok(())
+        })?;
+        self.file.each_marked(&marked, visit)
     }
 
     fn pages(&self) -> u64 {

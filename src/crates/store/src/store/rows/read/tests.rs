@@ -1,4 +1,4 @@
-//! The cache of unpacked blocks.
+//! Sweeps over all rows, some, and one, with and without a cache of unpacked blocks.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -80,6 +80,14 @@ fn sweeps_are_the_same_whatever_stays_in_memory() {
     }
     assert_eq!(expected[0].2.len(), 2000 - 730);
     assert!(expected.iter().all(|sweep| *sweep == expected[0]));
+    let rows = KeptRows::of(RowFile::open(&disk, dir, all, PAGES).unwrap()).unwrap();
+    for page in 0..=PAGES as u32 {
+        let of_sweep = expected[0].0.iter().find(|row| row.0 == page);
+        let mut found = None;
+        let read = &mut |row: Row<'_>| found = Some((row.page, row.targets.to_vec()));
+        assert_eq!(rows.row(page, read).unwrap(), of_sweep.is_some());
+        assert_eq!(found.as_ref(), of_sweep);
+    }
     for room in [1, 1_500, 4_000, 20_000, 1 << 20] {
         assert_eq!(read(all, Arc::default(), room), expected, "{room}");
     }
