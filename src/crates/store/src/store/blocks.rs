@@ -77,35 +77,28 @@ impl<T: Entry> Packer<T> {
     }
 }
 
-/// Name under which a value is sealed: its table, and the numbers of its key.
-#[derive(Clone, Copy)]
-pub struct Seal<const N: usize>(pub &'static str, pub [u64; N]);
-
-impl<const N: usize> Seal<N> {
-    fn sum(&self, content: &[u8]) -> u64 {
-        let mut seed = Xxh3::new();
-        seed.update(self.0.as_bytes());
-        for number in self.1 {
-            seed.update(&number.to_le_bytes());
-        }
-        xxh3_64_with_seed(content, seed.digest())
-    }
+/// Returns the checksum of a value that belongs to a table and to the numbers of its key.
+fn seal_of(table: &str, key: &[u64], content: &[u8]) -> u64 {
+    let mut seed = Xxh3::new();
+    seed.update(table.as_bytes());
+    key.iter().for_each(|part| seed.update(&part.to_le_bytes()));
+    xxh3_64_with_seed(content, seed.digest())
 }
 
 /// Length of a seal in bytes.
 pub const SEAL: usize = 8;
 
 /// Writes the seal of `value[8..]` into `value[..8]`.
-pub fn seal<const N: usize>(seal: Seal<N>, mut value: Vec<u8>) -> Vec<u8> {
-    let sum = seal.sum(&value[8..]);
-    value[..8].copy_from_slice(&sum.to_le_bytes());
+pub fn seal(table: &str, key: &[u64], mut value: Vec<u8>) -> Vec<u8> {
+    let sum = seal_of(table, key, &value[SEAL..]);
+    value[..SEAL].copy_from_slice(&sum.to_le_bytes());
     value
 }
 
 /// Returns the content of a sealed value, or `None` if it is damaged or belongs to another key.
-pub fn unseal<const N: usize>(seal: Seal<N>, value: &[u8]) -> Option<&[u8]> {
+pub fn unseal<'v>(table: &str, key: &[u64], value: &'v [u8]) -> Option<&'v [u8]> {
     let (sum, content) = value.split_first_chunk::<SEAL>()?;
-    (u64::from_le_bytes(*sum) == seal.sum(content)).then_some(content)
+    (u64::from_le_bytes(*sum) == seal_of(table, key, content)).then_some(content)
 }
 
 /// Appends all entries of a block's content; `None` if it is invalid.
@@ -320,7 +313,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const HERE: Seal<2> = Seal("history", [7, 3]);
+    const KEY: &[u64] = &[7, 3];
 
     fn row() -> impl Strategy<Value = HistoryRow> {
         (
@@ -391,8 +384,9 @@ mod tests {
             let mut back = Vec::new();
             for block in &blocks {
                 prop_assert!(block.len() <= BLOCK_BYTES);
-                let block = seal(HERE, block.clone());
-                unpack::<HistoryRow>(unseal(HERE, &block).unwrap(), &mut back).unwrap();
+                let block = seal("history", KEY, block.clone());
+                let content = unseal("history", KEY, &block).unwrap();
+                unpack::<HistoryRow>(content, &mut back).unwrap();
             }
             prop_assert_eq!(back, rows);
         }
@@ -405,14 +399,14 @@ mod tests {
                 before += row.page;
                 packer.add(HistoryRow { page: before, ..row });
             }
-            let mut block = seal(HERE, packer.finish().unwrap());
-            prop_assert!(unseal(HERE, &block).is_some());
+            let mut block = seal("history", KEY, packer.finish().unwrap());
+            prop_assert!(unseal("history", KEY, &block).is_some());
             // Not valid under another key, in another table, or with a flipped bit.
-            prop_assert!(unseal(Seal("history", [7, 4]), &block).is_none());
-            prop_assert!(unseal(Seal("elsewhere", [7, 3]), &block).is_none());
+            prop_assert!(unseal("history", &[7, 4], &block).is_none());
+            prop_assert!(unseal("elsewhere", KEY, &block).is_none());
             let at = at.index(block.len());
             block[at] ^= 1u8 << bit;
-            prop_assert!(unseal(HERE, &block).is_none());
+            prop_assert!(unseal("history", KEY, &block).is_none());
         }
     }
 }

@@ -141,8 +141,7 @@ pub fn row_block(data: &[u8]) {
     let pages = bytes.u64() & u64::from(u32::MAX);
     let mut payload = bytes.0.to_vec();
     for _ in 0..2 {
-        let mut rows = block::BlockRows::default();
-        if block::unpack(&payload, count, pages, &mut rows).is_some() {
+        if let Some(rows) = block::unpack(&payload, count, pages) {
             let mut heads = Vec::new();
             assert!(block::unpack_heads(&payload, count, &mut heads).is_some());
             assert_eq!((heads.len(), &heads), (count, &rows.heads));
@@ -150,9 +149,7 @@ pub fn row_block(data: &[u8]) {
             // Packed again it may be shorter; the rows are the same.
             let packed = block::pack(&mut rows.clone());
             assert!(packed.len() <= payload.len());
-            let mut again = block::BlockRows::default();
-            assert!(block::unpack(&packed, count, pages, &mut again).is_some());
-            assert_eq!(again, rows);
+            assert_eq!(block::unpack(&packed, count, pages), Some(rows));
         }
         block::reseal(&mut payload);
     }

@@ -42,12 +42,6 @@ pub struct BlockRows {
 }
 
 impl BlockRows {
-    pub fn clear(&mut self) {
-        self.heads.clear();
-        self.targets.clear();
-        self.weights.clear();
-    }
-
     pub fn is_full(&self) -> bool {
         self.heads.len() + self.targets.len() >= FULL
     }
@@ -332,9 +326,9 @@ pub fn unpack_heads(bytes: &[u8], rows: usize, heads: &mut Vec<RowHead>) -> Opti
     (packed.is_empty() && links == fields.links).then_some(())
 }
 
-/// Unpacks a block of `count` rows into `rows`; `None` if it is damaged or names a page that is not below `pages`.
-pub fn unpack(bytes: &[u8], count: usize, pages: u64, rows: &mut BlockRows) -> Option<()> {
-    rows.clear();
+/// Unpacks a block of `count` rows; `None` if it is damaged or names a page that is not below `pages`.
+pub fn unpack(bytes: &[u8], count: usize, pages: u64) -> Option<BlockRows> {
+    let mut rows = BlockRows::default();
     unpack_heads(bytes, count, &mut rows.heads)?;
     let fields = RowBlockHeader::of(bytes)?;
     let mut rest = bytes.get(FIXED + fields.heads..)?;
@@ -369,7 +363,7 @@ pub fn unpack(bytes: &[u8], count: usize, pages: u64, rows: &mut BlockRows) -> O
     for _ in 0..weights {
         rows.weights.push(u64::try_from(take(&mut rest)?).ok()?);
     }
-    rest.is_empty().then_some(())
+    rest.is_empty().then_some(rows)
 }
 
 /// Converts the gaps of a page's row to targets. Returns the last one, which is the largest.
@@ -437,28 +431,25 @@ mod tests {
         fn rows_come_back_sorted(made in vec(made(), 0..30), backwards in any::<bool>()) {
             let expected = rows_of(&made, false);
             let payload = pack(&mut rows_of(&made, backwards));
-            let mut found = BlockRows::default();
-            prop_assert_eq!(unpack(&payload, made.len(), PAGES_MAX, &mut found), Some(()));
-            prop_assert_eq!(&found, &expected);
+            prop_assert_eq!(unpack(&payload, made.len(), PAGES_MAX), Some(expected.clone()));
             let mut heads = Vec::new();
             let end = heads_end(&payload).unwrap();
             prop_assert_eq!(unpack_heads(&payload[..end], made.len(), &mut heads), Some(()));
             prop_assert_eq!(&heads, &expected.heads);
             // Neither with more rows, nor with fewer, nor with one page fewer than they name.
-            prop_assert!(unpack(&payload, made.len() + 1, PAGES_MAX, &mut found).is_none());
+            prop_assert!(unpack(&payload, made.len() + 1, PAGES_MAX).is_none());
             if let Some(fewer) = made.len().checked_sub(1) {
-                prop_assert!(unpack(&payload, fewer, PAGES_MAX, &mut found).is_none());
+                prop_assert!(unpack(&payload, fewer, PAGES_MAX).is_none());
                 let largest = expected.targets.iter().copied();
                 let largest = largest.chain(expected.heads.iter().map(|head| head.page)).max().unwrap();
-                prop_assert!(unpack(&payload, made.len(), largest.into(), &mut found).is_none());
-                prop_assert!(unpack(&payload, made.len(), u64::from(largest) + 1, &mut found).is_some());
+                prop_assert!(unpack(&payload, made.len(), largest.into()).is_none());
+                prop_assert!(unpack(&payload, made.len(), u64::from(largest) + 1).is_some());
             }
         }
 
         #[test]
         fn any_bytes_are_survived(mut bytes in vec(any::<u8>(), 0..200), heads in 0..40u32, links in 0..60u32, count in 0..20usize) {
-            let mut rows = BlockRows::default();
-            let _ = unpack(&bytes, count, PAGES_MAX, &mut rows);
+            let _ = unpack(&bytes, count, PAGES_MAX);
             if bytes.len() < FIXED + heads as usize {
                 return Ok(());
             }
@@ -467,7 +458,7 @@ mod tests {
             bytes[12..16].copy_from_slice(&(links % 4).to_le_bytes());
             let sum = heads_sum(&bytes, &bytes[FIXED..FIXED + heads as usize]);
             bytes[16..24].copy_from_slice(&sum.to_le_bytes());
-            let _ = unpack(&bytes, count, PAGES_MAX, &mut rows);
+            let _ = unpack(&bytes, count, PAGES_MAX);
         }
     }
 

@@ -133,11 +133,7 @@ impl RowFile {
     fn block_of(&self, row: u64) -> Result<(u64, Arc<BlockRows>)> {
         match self.unpacked.find(row) {
             Some(found) => Ok(found),
-            None => {
-                let rows = BlockRows::default();
-                let (first, rows) = self.unpacked_block(&self.log.find(row)?, rows)?;
-                Ok((first, Arc::new(rows)))
-            }
+            None => self.unpacked_block(&self.log.find(row)?),
         }
     }
 
@@ -178,15 +174,12 @@ impl RowFile {
         Ok(first)
     }
 
-    /// Unpacks a block of the log into `rows`. Returns its first row and the rows.
-    fn unpacked_block(&self, block: &LogBlock, mut rows: BlockRows) -> Result<(u64, BlockRows)> {
-        match unpack(&block.payload, block.pages as usize, self.pages, &mut rows) {
-            Some(()) => Ok((block.first, rows)),
-            None => {
-                let what = format!("the block of row {} holds invalid data", block.first);
-                Err(self.log.damaged(what))
-            }
-        }
+    /// Unpacks a block of the log. Returns its first row and the rows.
+    fn unpacked_block(&self, block: &LogBlock) -> Result<(u64, Arc<BlockRows>)> {
+        let rows = unpack(&block.payload, block.pages as usize, self.pages);
+        let what = || format!("the block of row {} holds invalid data", block.first);
+        let rows = rows.ok_or_else(|| self.log.damaged(what()))?;
+        Ok((block.first, Arc::new(rows)))
     }
 }
 
@@ -306,18 +299,13 @@ impl KeptRows {
         if from >= self.file.kept.rows {
             return Ok(());
         }
-        let (back, free) = bounded::<BlockRows>(AHEAD + 2);
-        let mut unpacked = self.file.log.blocks_from(from)?.map(move |block| {
-            let rows = free.try_recv().unwrap_or_default();
-            self.file.unpacked_block(&block?, rows)
-        });
-        let mut take = |block: Result<(u64, BlockRows)>| {
+        let blocks = self.file.log.blocks_from(from)?;
+        let mut unpacked = blocks.map(|block| self.file.unpacked_block(&block?));
+        let mut take = |block: Result<(u64, Arc<BlockRows>)>| {
             let (first, rows) = block?;
             visit(first, &rows)?;
             end = first + rows.heads.len() as u64;
-            if let Some(rows) = self.file.unpacked.keep(first, rows) {
-                let _ = back.try_send(rows);
-            }
+            self.file.unpacked.keep(first, rows);
             Ok::<_, E>(())
         };
         std::thread::scope(|scope| {
@@ -429,28 +417,15 @@ struct Prefix {
     room: u64,
 }
 
-fn bytes_of(block: &BlockRows) -> u64 {
-    let bytes = block.heads.capacity() * size_of::<RowHead>()
-        + block.targets.capacity() * size_of::<u32>()
-        + block.weights.capacity() * size_of::<u64>();
-    bytes as u64
-}
-
 impl UnpackedRows {
-    /// Prepares the cache for the first `rows` rows of file `number`, and sets its limit in bytes. Drops blocks of
-    /// other files, and those that do not fit.
+    /// Prepares the cache for the first `rows` rows of file `number`, and sets its limit in bytes. Drops all blocks if
+    /// they are of another file or do not fit.
     fn prepare(&self, number: u64, rows: u64, room: u64) {
         let mut prefix = lock(&self.0);
-        if prefix.number != number || prefix.end > rows {
+        if prefix.number != number || prefix.end > rows || prefix.bytes > room {
             *prefix = Prefix::default();
         }
         (prefix.number, prefix.room) = (number, room);
-        while prefix.bytes > room
-            && let Some((first, last)) = prefix.blocks.pop()
-        {
-            prefix.bytes -= bytes_of(&last);
-            prefix.end = first;
-        }
     }
 
     fn find(&self, row: u64) -> Option<(u64, Arc<BlockRows>)> {
@@ -462,17 +437,17 @@ impl UnpackedRows {
         prefix.blocks.get(behind.checked_sub(1)?).cloned()
     }
 
-    /// Caches the next block if there is room for it; otherwise returns it.
-    fn keep(&self, first: u64, block: BlockRows) -> Option<BlockRows> {
-        let bytes = bytes_of(&block);
+    /// Caches the next block if there is room for it.
+    fn keep(&self, first: u64, block: Arc<BlockRows>) {
+        let bytes = block.heads.capacity() * size_of::<RowHead>()
+            + block.targets.capacity() * size_of::<u32>()
+            + block.weights.capacity() * size_of::<u64>();
         let mut prefix = lock(&self.0);
-        if first != prefix.end || prefix.bytes + bytes > prefix.room {
-            return Some(block);
+        if first == prefix.end && prefix.bytes + bytes as u64 <= prefix.room {
+            prefix.bytes += bytes as u64;
+            prefix.end = first + block.heads.len() as u64;
+            prefix.blocks.push((first, block));
         }
-        prefix.bytes += bytes;
-        prefix.end = first + block.heads.len() as u64;
-        prefix.blocks.push((first, Arc::new(block)));
-        None
     }
 }
 

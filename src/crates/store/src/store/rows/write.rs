@@ -27,10 +27,8 @@ pub struct RowWriter {
     /// Number of rows in blocks that were written to the log.
     closed: u64,
     filling: BlockRows,
-    /// Previous block, while it is packed.
-    packing: Option<JoinHandle<(BlockRows, Vec<u8>)>>,
-    /// Empty block, whose memory the next one takes.
-    spare: BlockRows,
+    /// Number of rows of the previous block, while it is packed.
+    packing: Option<(u32, JoinHandle<Vec<u8>>)>,
     most: u64,
     /// Bound on page numbers, exclusive.
     pub pages: u64,
@@ -69,7 +67,6 @@ impl RowWriter {
             closed: kept.rows,
             filling: BlockRows::default(),
             packing: None,
-            spare: BlockRows::default(),
             most,
             pages: PAGES_MAX,
             misfit: None,
@@ -122,26 +119,20 @@ impl RowWriter {
     /// Packs the block on another thread, as sorting links takes about as long as applying them.
     fn pack_beside(&mut self) -> Result<()> {
         self.end_packing()?;
-        let spare = std::mem::take(&mut self.spare);
-        let mut rows = std::mem::replace(&mut self.filling, spare);
-        self.packing = Some(spawn("rows", move || {
-            let payload = pack(&mut rows);
-            (rows, payload)
-        })?);
+        let mut rows = std::mem::take(&mut self.filling);
+        let count = rows.heads.len() as u32;
+        let packing = spawn("rows", move || pack(&mut rows))?;
+        self.packing = Some((count, packing));
         Ok(())
     }
 
     /// Appends the block that is being packed, if there is one.
     fn end_packing(&mut self) -> Result<()> {
-        let Some(packing) = self.packing.take() else {
+        let Some((count, packing)) = self.packing.take() else {
             return Ok(());
         };
-        let (mut rows, payload) = joined(packing);
-        let count = rows.heads.len();
-        rows.clear();
-        self.spare = rows;
-        self.log.append(self.closed, count as u32, &payload);
-        self.closed += count as u64;
+        self.log.append(self.closed, count, &joined(packing));
+        self.closed += u64::from(count);
         if self.log.bytes() > self.most {
             self.misfit = Some(GiveUpReason::TooLarge(self.most));
         }

@@ -17,7 +17,7 @@ use cashrank_fence::{self as fence, Fence, Overlay};
 use redb::{Database, Key, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
 use serde::de::DeserializeOwned;
 
-use super::blocks::{Packer, SEAL, Seal, seal, unpack, unpack_some, unseal};
+use super::blocks::{Packer, SEAL, seal, unpack, unpack_some, unseal};
 use super::cash::{CASH, read_slot, slot_bytes, slots_sum};
 use super::manifest::{self, HistoryRun, InputProgress, Manifest};
 use crate::disk::{Access, Disk, DiskFile};
@@ -159,7 +159,11 @@ impl Transaction<redb::WriteTransaction> {
             let key = (number, run.blocks);
             run.blocks += 1;
             run.bytes += value.len() as u64;
-            self.put(HISTORY, key, &seal(rows_seal(key), value))
+            self.put(
+                HISTORY,
+                key,
+                &seal("history", &<[u64; 2]>::from(key), value),
+            )
         };
         for row in rows {
             run.rows += 1;
@@ -174,7 +178,7 @@ impl Transaction<redb::WriteTransaction> {
     }
 
     pub fn put_admissions(&self, block: u64, value: Vec<u8>) -> Result<()> {
-        self.put(ADMISSIONS, block, &seal(admissions_seal(block), value))
+        self.put(ADMISSIONS, block, &seal("admissions", &[block], value))
     }
 
     /// Writes which slots of chunks are current.
@@ -182,7 +186,7 @@ impl Transaction<redb::WriteTransaction> {
         self.on(CHUNKS, |table| {
             for &(chunk, slot) in slots {
                 let value = [&[0; SEAL][..], &slot_bytes(slot)].concat();
-                let value = seal(chunk_seal(chunk), value);
+                let value = seal("chunks", &[chunk], value);
                 insert(self.0.path(), table, chunk, &value)?;
             }
             Ok(())
@@ -220,12 +224,12 @@ impl Transaction<redb::WriteTransaction> {
             stream, requests, ..
         } = &manifest.progress;
         for (name, value) in [
-            (MANIFEST_SEAL, Some(manifest.to_bytes())),
-            (STREAM_SEAL, stream.as_ref().map(manifest::to_bytes)),
-            (REQUESTS_SEAL, requests.as_ref().map(manifest::to_bytes)),
+            ("manifest", Some(manifest.to_bytes())),
+            ("stream", stream.as_ref().map(manifest::to_bytes)),
+            ("requests", requests.as_ref().map(manifest::to_bytes)),
         ] {
             if let Some(value) = value.transpose().map_err(Error::internal)? {
-                self.put(MANIFEST, name.0, &seal(name, value))?;
+                self.put(MANIFEST, name, &seal(name, &[], value))?;
             }
         }
         let path = self.0.path().to_owned();
@@ -275,26 +279,26 @@ impl Transaction<redb::ReadTransaction> {
     }
 
     pub fn manifest(&self) -> Result<Manifest> {
-        let content = self.content(MANIFEST_SEAL, "the manifest")?;
+        let content = self.content("manifest", "the manifest")?;
         let content = content.ok_or_else(|| self.damaged("it has no manifest"))?;
         let mut manifest = Manifest::from_bytes(&content).map_err(|what| self.damaged(what))?;
-        manifest.progress.stream = self.part(STREAM_SEAL, "a stream's signature")?;
+        manifest.progress.stream = self.part("stream", "a stream's signature")?;
         let what = "the number of a stream with requests";
-        manifest.progress.requests = self.part(REQUESTS_SEAL, what)?;
+        manifest.progress.requests = self.part("requests", what)?;
         Ok(manifest)
     }
 
-    /// Reads the value under the name it is sealed with, if there is one. `what` names it in errors.
-    fn content(&self, seal: Seal<0>, what: &str) -> SealedValue {
-        let Some(value) = self.get(MANIFEST, seal.0)? else {
+    /// Reads the value of this name, if there is one. `what` names it in errors.
+    fn content(&self, name: &str, what: &str) -> SealedValue {
+        let Some(value) = self.get(MANIFEST, name)? else {
             return Ok(None);
         };
-        let content = unseal(seal, &value).map(|content| Some(content.to_vec()));
+        let content = unseal(name, &[], &value).map(|content| Some(content.to_vec()));
         content.ok_or_else(|| self.damaged(format!("{what} does not match its checksum")))
     }
 
-    fn part<T: DeserializeOwned>(&self, seal: Seal<0>, what: &str) -> Result<Option<T>> {
-        let content = self.content(seal, what)?;
+    fn part<T: DeserializeOwned>(&self, name: &str, what: &str) -> Result<Option<T>> {
+        let content = self.content(name, what)?;
         let part = content.map(|content| manifest::from_bytes(&content));
         part.transpose()
             .map_err(|why| self.damaged(format!("{what} {why}")))
@@ -304,7 +308,7 @@ impl Transaction<redb::ReadTransaction> {
     pub fn slots(&self, count: u64, sum: u64) -> Result<Vec<(u8, u64)>> {
         let slot = |chunk| {
             let value = self.get(CHUNKS, chunk)?;
-            let slot = value.and_then(|value| read_slot(unseal(chunk_seal(chunk), &value)?));
+            let slot = value.and_then(|value| read_slot(unseal("chunks", &[chunk], &value)?));
             slot.ok_or_else(|| self.damaged(format!("no sound entry for {CASH} chunk {chunk}")))
         };
         let slots = (0..count).map(slot).collect::<Result<Vec<_>>>()?;
@@ -326,22 +330,6 @@ impl Transaction<redb::ReadTransaction> {
     }
 }
 
-const MANIFEST_SEAL: Seal<0> = Seal("manifest", []);
-const STREAM_SEAL: Seal<0> = Seal("stream", []);
-const REQUESTS_SEAL: Seal<0> = Seal("requests", []);
-
-fn chunk_seal(chunk: u64) -> Seal<1> {
-    Seal("chunks", [chunk])
-}
-
-fn rows_seal((run, block): (u64, u64)) -> Seal<2> {
-    Seal("history", [run, block])
-}
-
-fn admissions_seal(block: u64) -> Seal<1> {
-    Seal("admissions", [block])
-}
-
 fn rows_of<'a>(
     path: &'a Path,
     run: HistoryRun,
@@ -359,8 +347,9 @@ fn rows_of<'a>(
                 return Ok(());
             };
             let key = (run.number, block);
-            let sealed = get(key)?.filter(|value| unseal(rows_seal(key), value).is_some());
-            value = sealed.ok_or_else(|| damaged(block))?;
+            let is_sound =
+                |value: &Vec<u8>| unseal("history", &<[u64; 2]>::from(key), value).is_some();
+            value = get(key)?.filter(is_sound).ok_or_else(|| damaged(block))?;
             (at, before) = (SEAL, HistoryRow::default());
         }
         let mut rest = &value[at..];
@@ -383,8 +372,8 @@ fn admissions_of<'a>(
     Box::new(flat((0..blocks).map(move |block| {
         let mut admissions = Vec::new();
         let value = get(block)?;
-        let seal = admissions_seal(block);
-        let unpacked = value.and_then(|value| unpack(unseal(seal, &value)?, &mut admissions));
+        let unpacked = value
+            .and_then(|value| unpack(unseal("admissions", &[block], &value)?, &mut admissions));
         let damaged = || Error::damaged(path, format!("admission block {block} is damaged"));
         unpacked.ok_or_else(damaged)?;
         Ok(admissions)
