@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::blocks::Packer;
 use super::cash::{CASH, CashFile, MARKS, remove_mark, remove_other_marks, write_mark};
 use super::folder::{check_in_place, is_void, lock_or_create, remove_file, remove_leftovers};
-use super::folder::{remove_unpublished, renew};
+use super::folder::{remove_unpublished, renew, sync_dir};
 use super::identity::{Identity, Settings, check_settings};
 use super::index_file::{IndexFile, indexed, take_index};
 use super::manifest::{InputProgress, Manifest};
@@ -232,13 +232,10 @@ impl StoreWriter {
         if self.new_marks.is_empty() {
             return Ok(());
         }
-        let marks = self.dir.join(MARKS);
         for file in std::mem::take(&mut self.new_marks).into_values() {
             file.sync()?;
         }
-        self.disk
-            .sync_dir(&marks)
-            .map_err(Error::io(&marks, "sync"))
+        sync_dir(&*self.disk, &self.dir.join(MARKS))
     }
 
     fn commit(&mut self, written: &[(u64, (u8, u64))]) -> Result<()> {

@@ -124,7 +124,7 @@ pub(super) fn lock_or_create(
     let is_made = make_dir(disk, dir)?;
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
-    let synced = disk.sync_dir(parent).map_err(Error::io(parent, "sync"));
+    let synced = sync_dir(disk, parent);
     // The parent of an existing directory may be unreadable.
     if is_made {
         synced?;
@@ -141,21 +141,15 @@ pub(super) fn lock_or_create(
 /// Creates an empty store in a free directory, whose lock the caller has. The identity is written first, under its
 /// temporary name, and renamed last: until then the directory is no store, and another creation starts over.
 pub(super) fn create(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Result<()> {
-    let sync = || disk.sync_dir(dir).map_err(Error::io(dir, "sync"));
-    for name in disk.list(dir).map_err(Error::io(dir, "list"))? {
-        if FILES.contains(&&*name) {
-            let path = dir.join(name);
-            disk.remove(&path).map_err(Error::io(&path, "remove"))?;
-        }
-    }
+    remove_except(disk, dir, |name| !FILES.contains(&name))?;
     // The rows of a store that is created again go while `identity.next` still marks the directory: without it, only
     // empty folders are free.
     let rows = dir.join(rows::ROWS);
     if disk.list(&rows).is_ok() {
         remove_except(disk, &rows, |_| false)?;
-        disk.sync_dir(&rows).map_err(Error::io(&rows, "sync"))?;
+        sync_dir(disk, &rows)?;
     }
-    sync()?;
+    sync_dir(disk, dir)?;
     let identity = Identity::stage(disk, dir, settings.clone(), key)?;
     for folder in FOLDERS {
         make_dir(disk, &dir.join(folder))?;
@@ -170,8 +164,13 @@ pub(super) fn create(disk: &dyn Disk, dir: &Path, settings: &Settings, key: Hash
         ..Manifest::default()
     })?;
     drop(tables);
-    sync()?;
+    sync_dir(disk, dir)?;
     Identity::adopt(disk, dir)
+}
+
+/// Makes the entries of a directory durable.
+pub(super) fn sync_dir(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
 }
 
 /// Creates a directory unless there is one. Returns whether there was none.
@@ -211,14 +210,13 @@ pub(super) fn renew(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashK
             dir.display()
         )));
     }
-    let sync = |path: &Path| disk.sync_dir(path).map_err(Error::io(path, "sync"));
     let (snapshots, marks) = (dir.join(SNAPSHOTS), dir.join(MARKS));
     // The name of the current snapshot goes first.
     remove_file(disk, &snapshots.join("latest.json"))?;
-    sync(&snapshots)?;
+    sync_dir(disk, &snapshots)?;
     for folder in [&snapshots, &marks] {
         remove_except(disk, folder, |_| false)?;
-        sync(folder)?;
+        sync_dir(disk, folder)?;
     }
     remove_spool(disk, dir)?;
     for name in CACHES {
@@ -229,7 +227,7 @@ pub(super) fn renew(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashK
     let cash = Access::Write.open(disk, &dir.join(CASH))?;
     cash.set_len(0)?;
     cash.sync()?;
-    sync(dir)?;
+    sync_dir(disk, dir)?;
     let mut names = disk.list(dir).map_err(Error::io(dir, "list"))?;
     names.retain(|name| name != IDENTITY);
     names.push(NEXT.into());
@@ -243,7 +241,7 @@ pub(super) fn renew(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashK
     let identity = dir.join(IDENTITY);
     disk.rename(&identity, &dir.join(NEXT))
         .map_err(Error::io(&identity, "replace"))?;
-    sync(dir)?;
+    sync_dir(disk, dir)?;
     create(disk, dir, settings, key)
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::folder::IDENTITY;
+use super::folder::{IDENTITY, sync_dir};
 use crate::batch::HashKey;
 use crate::codec::sealed;
 use crate::disk::{Disk, read_whole, recreate};
@@ -119,7 +119,7 @@ impl Identity {
         let path = dir.join(IDENTITY);
         disk.rename(&dir.join(NEXT), &path)
             .map_err(Error::io(&path, "replace"))?;
-        disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
+        sync_dir(disk, dir)
     }
 
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Identity> {

@@ -107,13 +107,13 @@ impl Manifest {
     pub fn from_bytes(content: &[u8]) -> std::result::Result<Manifest, String> {
         let (mut manifest, mut rest): (Manifest, _) = decode(content)?;
         if !rest.is_empty() {
-            let (rows, behind): ((Retention, Option<u64>, Vec<u64>), _) = decode(rest)?;
-            (
-                manifest.retention,
-                manifest.rows_most,
-                manifest.retired_rows,
-            ) = rows;
-            rest = behind;
+            let Manifest {
+                retention,
+                rows_most,
+                retired_rows,
+                ..
+            } = &mut manifest;
+            ((*retention, *rows_most, *retired_rows), rest) = decode(rest)?;
         }
         let engine = &mut manifest.engine;
         if !rest.is_empty() {

@@ -23,7 +23,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::folder::{make_dir, remove_except, remove_file};
+use super::folder::{make_dir, remove_except, remove_file, sync_dir};
 use super::manifest::InputProgress;
 use crate::codec::frame::BlockHead;
 use crate::disk::{Access, Disk, StoreFile, read_sealed, write_sealed};
@@ -110,15 +110,14 @@ pub fn verify_spool(disk: &dyn Disk, store: &Path, progress: &InputProgress) -> 
 /// Removes the spool of a store, if there is one, whatever it holds.
 pub fn remove_spool(disk: &dyn Disk, store: &Path) -> Result<()> {
     let dir = store.join(SPOOL);
-    let sync = || disk.sync_dir(&dir).map_err(Error::io(&dir, "sync"));
     match disk.list(&dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         names => drop(names.map_err(Error::io(&dir, "list"))?),
     }
     remove_file(disk, &dir.join(ACKED))?;
-    sync()?;
+    sync_dir(disk, &dir)?;
     remove_except(disk, &dir, |_| false)?;
-    sync()
+    sync_dir(disk, &dir)
 }
 
 /// Returns the first bytes of the segments in a spool, ascending.
@@ -183,13 +182,12 @@ impl Spool {
     ) -> Result<Spool> {
         let dir = store.join(SPOOL);
         if make_dir(&*disk, &dir)? {
-            disk.sync_dir(store).map_err(Error::io(store, "sync"))?;
+            sync_dir(&*disk, store)?;
         }
         let state = SpoolState { input, acked: 0 };
         write_sealed(&*disk, &dir.join(ACKED), &state)?;
         let spool = Spool::resume(disk, store, state, 0, options)?;
-        let synced = spool.disk.sync_dir(&dir);
-        synced.map_err(Error::io(&dir, "sync"))?;
+        sync_dir(&*spool.disk, &dir)?;
         Ok(spool)
     }
 
@@ -339,15 +337,11 @@ impl Spool {
             file.sync()?;
         }
         if entries {
-            let synced = self.disk.sync_dir(&self.dir);
-            synced.map_err(Error::io(&self.dir, "sync"))?;
+            sync_dir(&*self.disk, &self.dir)?;
         }
         let input = self.input;
-        write_sealed(
-            &*self.disk,
-            &self.dir.join(ACKED),
-            &SpoolState { input, acked },
-        )
+        let state = SpoolState { input, acked };
+        write_sealed(&*self.disk, &self.dir.join(ACKED), &state)
     }
 
     /// Removes the segments that end before byte `from`, which must be durable. The last one stays.

@@ -17,7 +17,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-use super::folder::{make_dir, remove_except, remove_file};
+use super::folder::{make_dir, remove_except, remove_file, sync_dir};
 use super::manifest::Manifest;
 use crate::disk::Disk;
 use crate::{Error, Result};
@@ -107,7 +107,7 @@ pub(super) fn remove_others(disk: &dyn Disk, dir: &Path, manifest: &Manifest) ->
     // Some tools that copy a store leave out empty folders.
     if current.is_none() && manifest.retired_rows.is_empty() && is_missing(disk, &folder) {
         make_dir(disk, &folder)?;
-        return disk.sync_dir(dir).map_err(Error::io(dir, "sync"));
+        return sync_dir(disk, dir);
     }
     // Files of other names are not the store's.
     remove_except(disk, &folder, |name| {

@@ -12,6 +12,7 @@ use crate::disk::{Access, Disk};
 use crate::engine::{PageId, TargetLinks};
 use crate::rows::{PAGES_MAX, Row, Rows};
 use crate::store::StoreWriter;
+use crate::store::folder::sync_dir;
 use crate::threads::{joined, spawn};
 use crate::{Error, Result};
 
@@ -43,8 +44,7 @@ impl RowWriter {
             ..CommittedRows::default()
         };
         let writer = RowWriter::open(disk, dir, Access::Create, kept, most)?;
-        let folder = dir.join(ROWS);
-        disk.sync_dir(&folder).map_err(Error::io(&folder, "sync"))?;
+        sync_dir(disk, &dir.join(ROWS))?;
         Ok(writer)
     }
 
