@@ -25,15 +25,12 @@ pub struct CheckReport {
     pub checkpoint: Option<VerifyReport>,
     /// Number of bytes of the spooled stream that were checked.
     pub spool_bytes: u64,
-    /// Number of snapshots that were checked and are sound.
     pub snapshots: u64,
-    /// Number of computed rankings that were checked and are sound.
     pub rankings: u64,
     /// Current snapshot, if one was published and is sound.
     pub current: Option<PathBuf>,
     /// Damage, each naming its file: [`Error::Damaged`], or [`Error::Io`] (no damage) if a file could not be read.
     pub damage: Vec<Error>,
-    /// Remarks about what is not damage.
     pub notes: Vec<String>,
     /// Entries of the directory that do not belong to the store; nothing reads them.
     pub strangers: Vec<PathBuf>,

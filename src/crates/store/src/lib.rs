@@ -1,18 +1,5 @@
 //! Stores on disk: what a crawl said, in checkpoints that survive crashes, and the rankings published from it.
-//!
-//! ```
-//! use cashrank_base::model::Record;
-//! use cashrank_store::session::{Options, Writer};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let home = tempfile::tempdir()?;
-//! let mut writer = Writer::open(home.path().join("store"), &Options::default())?;
-//! writer.push(&Record::new("http://a.example/", ["/about"]))?;
-//! let ranking = writer.publish()?;
-//! assert_eq!(ranking.info().pages, 2);
-//! # Ok(())
-//! # }
-//! ```
+//! [`session::Writer`] has an example.
 //!
 //! | | |
 //! |---|---|

@@ -46,7 +46,6 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Returns the default settings, for pages named by URLs.
     fn default() -> Options {
         Options {
             config: Config::default(),
@@ -217,7 +216,6 @@ impl Writer {
         Ok(what)
     }
 
-    /// Returns the rules by which batches for this writer are made.
     pub fn rules(&self) -> Rules {
         self.rules.clone()
     }
@@ -241,7 +239,6 @@ impl Writer {
         Ok(self.engine.batch_pages())
     }
 
-    /// Returns the memory of the writer's arrays, in bytes.
     pub fn array_bytes(&self) -> u64 {
         let (need, _) = self.memory();
         need.cash + need.index
@@ -390,9 +387,8 @@ impl Writer {
         self.engine.ledger().totals().pages
     }
 
-    /// Makes the state durable, with the progress in the inputs. Returns why rows were given up, if they were;
-    /// [`Writer::release_rows`] should then release what readers of the current snapshot do not need. After an error
-    /// the store accepts no more records.
+    /// Makes the state durable, with the progress in the inputs. Returns why rows were given up, if they were: then call
+    /// [`Writer::release_rows`]. After an error the store accepts no more records.
     pub fn commit(&mut self, progress: &InputProgress) -> Result<Option<GiveUpReason>> {
         checkpoint(&mut self.engine, progress)?;
         Ok(self.storage_mut().rows_given_up.take())
@@ -472,7 +468,6 @@ impl Writer {
         self.engine.release_memory()
     }
 
-    /// Returns true after `release_memory`.
     pub fn has_released_memory(&self) -> bool {
         self.released.is_some()
     }
@@ -502,7 +497,6 @@ impl Writer {
         })
     }
 
-    /// Returns the error that the next record does not fit.
     fn over_budget(&self) -> Error {
         let pages = self.pages();
         let budget = self.memory_limit().unwrap_or(u64::MAX);

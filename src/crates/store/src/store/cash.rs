@@ -1,9 +1,7 @@
 //! The ledger's cash on disk, and retained copies of it; specified in `formats/store.md`.
 //!
-//! `cash` holds cells and ages of all pages, in two slots per chunk.
-//! A checkpoint writes each changed chunk to the slot that is not current; the commit of `store.redb` makes those slots
-//! current. So the last committed state is never overwritten, and after one more commit a reader of the previous state
-//! can still finish.
+//! `cash` holds cells and ages of all pages, in two slots per chunk. A checkpoint writes each changed chunk to the slot that
+//! is not current; the commit of `store.redb` makes it current. So a reader can finish after one more commit.
 //!
 //! `marks/NUMBER` holds the cells of one mark. The seed of a block's checksum identifies the store, the mark and the block.
 
@@ -26,7 +24,6 @@ const AGES: usize = CELLS / 2;
 /// Length of the cells of a full chunk, and of a slot, in bytes.
 const CELL_BYTES: u64 = CHUNK_PAGES * 8;
 const SLOT_BYTES: u64 = CELL_BYTES + AGES as u64;
-/// Length of a full block of a mark, in bytes: cells and their checksum.
 const MARK_BLOCK_BYTES: u64 = CELL_BYTES + 8;
 
 /// Returns the stored form of a chunk's current slot and the hash of its contents.
@@ -52,7 +49,6 @@ pub fn slots_sum(slots: &[(u8, u64)]) -> u64 {
     hash.digest()
 }
 
-/// File of chunks with two slots each.
 pub struct CashFile {
     file: StoreFile,
     /// Current slot of each chunk, and the hash of its contents.
@@ -81,7 +77,6 @@ impl CashFile {
         Ok(CashFile { file, slots })
     }
 
-    /// Extends the file to hold `pages` pages.
     fn make_room(&self, pages: u64) -> Result<()> {
         let len = offset(pages.div_ceil(CHUNK_PAGES), 0);
         if self.file.size()? < len {
@@ -247,7 +242,6 @@ pub fn write_mark(
     Ok(file)
 }
 
-/// Removes a mark that no manifest names.
 pub fn remove_mark(disk: &dyn Disk, dir: &Path, number: u64) -> Result<()> {
     remove_file(disk, &mark_path(dir, number))
 }
@@ -275,8 +269,7 @@ pub fn open_marks(disk: &dyn Disk, dir: &Path, marks: &[CashMark]) -> Result<Vec
     marks.iter().map(open).collect()
 }
 
-/// Fills `out` with the cells of a mark from page `first` on, which must begin a block. `store` is the hash of the store's
-/// identity.
+/// Fills `out` with the cells of a mark from page `first` on, which must begin a block, in the store of this identity.
 pub fn mark_cells(
     store: u64,
     (mark, file): (&CashMark, &StoreFile),
@@ -299,7 +292,6 @@ pub fn mark_cells(
     Err(file.damaged(format!("block {block} does not match its checksum")))
 }
 
-/// Reads and checks every block of a mark, and its law.
 pub fn verify_mark(store: u64, (mark, file): (&CashMark, &StoreFile)) -> Result<()> {
     let read = |first, cells: &mut [u64]| mark_cells(store, (mark, file), first, cells);
     check_cells(&mark.totals, &file.path, read)

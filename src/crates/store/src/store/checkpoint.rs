@@ -32,7 +32,6 @@ pub struct StoreWriter {
     pub disk: Arc<dyn Disk>,
     pub dir: PathBuf,
     pub identity: Identity,
-    /// True if the store was just created.
     pub is_new: bool,
     tables: Arc<Tables>,
     /// Transaction of the next commit, once something is written to it.
@@ -43,7 +42,6 @@ pub struct StoreWriter {
     pub(super) indexed: u64,
     /// Damage of the index, which was rebuilt, until it is reported.
     pub rebuilt: Option<Error>,
-    /// Kept rows, if the store keeps them.
     pub rows: Option<RowWriter>,
     /// Reason why rows were given up, until it is reported.
     pub rows_given_up: Option<GiveUpReason>,
@@ -222,7 +220,6 @@ impl StoreWriter {
         }
     }
 
-    /// Records a failure, after which nothing may be written.
     pub(super) fn noting<T>(&mut self, result: Result<T>) -> Result<T> {
         self.failed |= result.is_err();
         result
@@ -315,7 +312,6 @@ impl Storage for StoreWriter {
         self.noting(put)
     }
 
-    /// Returns the limit of kept rows, if rows are kept.
     fn page_limit(&self) -> u64 {
         self.rows.as_ref().map_or(u64::MAX, |rows| rows.pages)
     }

@@ -34,7 +34,6 @@ pub const IDENTITY: &str = "identity.json";
 /// Entries that the directory of a new store may contain; the first is in the root of many file systems.
 const IGNORED: [&str; 2] = ["lost+found", LOCK];
 const FOLDERS: [&str; 3] = [MARKS, rows::ROWS, SNAPSHOTS];
-/// Files of a new store, besides its identity.
 const FILES: [&str; 6] = [
     "urls",
     "urls.index",
@@ -168,7 +167,6 @@ pub(super) fn create(disk: &dyn Disk, dir: &Path, settings: &Settings, key: Hash
     Identity::adopt(disk, dir)
 }
 
-/// Makes the entries of a directory durable.
 pub(super) fn sync_dir(disk: &dyn Disk, dir: &Path) -> Result<()> {
     disk.sync_dir(dir).map_err(Error::io(dir, "sync"))
 }
@@ -198,8 +196,7 @@ pub(super) fn is_void(
 
 /// Creates a void store again, with other settings; the caller has its lock. It is no store from the rename until the
 /// creation ends: if the process is killed between them, the next one creates it. Fails with [`Error::Conflict`] if the
-/// directory has entries that are not the store's, before anything is removed, or if a folder of the store has, after
-/// the store's own files were removed.
+/// directory or a folder in it has entries that are not the store's.
 pub(super) fn renew(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Result<()> {
     let own = |name: &str| is_own(name) || IGNORED.contains(&name);
     let names = disk.list(dir).map_err(Error::io(dir, "list"))?;
@@ -274,7 +271,6 @@ pub(super) fn remove_leftovers(disk: &dyn Disk, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes the entry at `path` if it is a file.
 pub(super) fn remove_file(disk: &dyn Disk, path: &Path) -> Result<()> {
     match disk.remove(path) {
         Err(error) if error.kind() == io::ErrorKind::IsADirectory => Ok(()),

@@ -277,7 +277,6 @@ fn named(setting: &str) -> String {
     }
 }
 
-/// Formats the settings as they are typed.
 fn as_typed(settings: &Settings) -> String {
     let typed = as_given(settings)
         .into_iter()

@@ -1,10 +1,9 @@
 //! The index on disk, `index`: maps fingerprints to pages, so that opening a store or looking up a name does not scan
 //! all fingerprints. Specified in `formats/store.md`.
 //!
-//! It is a cache of the fingerprints: if it is absent or damaged, they are read instead. Fingerprints never change, so it
-//! stays valid for later commits. Its sum covers the checksums of all blocks of fingerprints up to its last page: it binds
-//! the index to its log, because a store and a copy of it may continue with different pages. Readers verify what they
-//! find against the fingerprints.
+//! It is a cache of the fingerprints: if it is absent or damaged, they are read instead. It stays valid for later commits. Its
+//! sum covers the checksums of all blocks of fingerprints up to its last page, because a store and a copy of it may
+//! continue with different pages. Readers verify what they find against the fingerprints.
 
 use std::ops::Range;
 use std::path::Path;
@@ -26,7 +25,6 @@ pub const INDEX: &str = "index";
 const VERSION: u64 = 1;
 /// Length of the head before the first chunk, in bytes.
 const FIXED: usize = 8 * (4 + SEGMENTS + 1);
-/// Number of slots in a chunk.
 const CHUNK: usize = 4096;
 const SLOT: usize = size_of::<Slot>();
 /// Length of a full chunk with its checksum, in bytes.
@@ -41,7 +39,6 @@ pub fn is_due(pages: u64, indexed: u64) -> bool {
     pages >= LEAST_PAGES && pages.saturating_sub(indexed) > indexed / GROWN_BY
 }
 
-/// Returns the length of a segment with this many slots, in bytes.
 fn bytes_of(slots: u64) -> Option<u64> {
     let sums = slots.div_ceil(CHUNK as u64).checked_mul(8)?;
     slots.checked_mul(SLOT as u64)?.checked_add(sums)
@@ -178,7 +175,6 @@ pub struct IndexFile {
     pub pages: u64,
     /// First fields of the head: version, store, pages, sum.
     begins: [u64; 4],
-    /// Number of slots of each segment.
     slots: [u64; SEGMENTS],
     /// Result of comparing the index with the store's fingerprints, done on first use.
     checked: OnceLock<Result<()>>,
@@ -274,7 +270,6 @@ impl IndexFile {
         Ok(())
     }
 
-    /// Reads the whole index.
     fn load(&self) -> Result<Index> {
         let pages = self.pages;
         let mut index = Index::to_load(pages, &self.slots)?;
@@ -290,7 +285,6 @@ impl IndexFile {
         Err(self.file.damaged(what))
     }
 
-    /// Compares all entries with the fingerprints.
     pub fn verify(&self, names: &NameReader) -> Result<()> {
         let index = self.load()?;
         for (page, print) in (0..self.pages).zip(names.fingerprints(0)?) {

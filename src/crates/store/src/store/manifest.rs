@@ -179,11 +179,9 @@ pub struct CommittedRows {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GiveUpReason {
-    /// A command requested that no rows are kept.
     Asked,
     /// Rows would have exceeded this limit in bytes.
     TooLarge(u64),
-    /// A page number exceeded the range of rows.
     TooManyPages,
 }
 
@@ -212,7 +210,6 @@ impl Retention {
         *self == Retention::NotKept
     }
 
-    /// Describes why there are no rows, for messages.
     pub fn why_not(&self) -> String {
         match self {
             Retention::Kept(_) => "they are kept".into(),
@@ -280,7 +277,6 @@ pub struct Input {
 }
 
 impl Input {
-    /// Returns true if it was read to its end and is empty.
     pub fn is_empty(&self) -> bool {
         self.end.is_some_and(|end| end.offset == 0)
     }
@@ -326,7 +322,6 @@ impl InputProgress {
         }
     }
 
-    /// Returns an error if an ingest of inputs is unfinished.
     pub fn check_finished(&self, store: &Path) -> Result<()> {
         if self.inputs.is_empty() || self.finished {
             return Ok(());
@@ -337,7 +332,6 @@ impl InputProgress {
         )))
     }
 
-    /// Moves to the start of the input with this index.
     pub fn go_to(&mut self, input: u64) {
         self.input = input;
         self.place = InputPosition::start();

@@ -14,9 +14,8 @@ use crate::engine::Fingerprint;
 use crate::snapshot::blocks::flat;
 use crate::{Error, Result};
 
-/// Raw text in bytes after which a URL block is closed.
+/// Raw text in bytes, and number of fingerprints, after which a block is closed.
 const URL_BLOCK_BYTES: usize = 64 << 10;
-/// Maximum number of fingerprints in a block.
 const FINGERPRINT_BLOCK: usize = 4096;
 const ZSTD_LEVEL: i32 = 3;
 /// Number of stored bytes of a fingerprint.
@@ -49,7 +48,6 @@ pub struct NameLogs {
     prints: Vec<u8>,
 }
 
-/// Committed lengths of both logs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct NameLengths {
     pub urls: LogLengths,
@@ -146,7 +144,6 @@ pub struct NameReader {
 }
 
 impl NameReader {
-    /// Opens the logs for reading up to the committed `lengths`.
     pub fn open(disk: &dyn Disk, dir: &Path, lengths: NameLengths) -> Result<NameReader> {
         NameReader::open_as(disk, dir, Access::Look, lengths)
     }

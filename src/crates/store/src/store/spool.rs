@@ -73,7 +73,6 @@ impl OnDurable {
 pub struct SpoolState {
     /// Number of the stream among the store's inputs, from 0.
     pub input: u64,
-    /// Number of bytes since the stream's start that are durable.
     pub acked: u64,
 }
 
@@ -120,7 +119,6 @@ pub fn remove_spool(disk: &dyn Disk, store: &Path) -> Result<()> {
     sync_dir(disk, &dir)
 }
 
-/// Returns the first bytes of the segments in a spool, ascending.
 fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>> {
     let names = disk.list(dir).map_err(Error::io(dir, "list"))?;
     let first = |name: &String| {
@@ -153,11 +151,9 @@ pub struct Spool {
 
 #[derive(Default)]
 struct Inner {
-    /// First bytes of the segments, ascending.
     segments: Vec<u64>,
     /// Last segment and its length; `None` if the next block opens one.
     last: Option<(Arc<StoreFile>, u64)>,
-    /// Bytes waiting to become a block.
     tail: Vec<u8>,
     /// Number of bytes of the stream up to the end of the tail.
     end: u64,
@@ -166,9 +162,7 @@ struct Inner {
     unsynced: Vec<Arc<StoreFile>>,
     /// True if segments were created whose directory entries are not durable yet.
     entries: bool,
-    /// First failure, after which all calls fail.
     failed: Option<Error>,
-    /// True if nothing further is accepted.
     closed: bool,
 }
 
@@ -243,7 +237,6 @@ impl Spool {
         self.inner().acked
     }
 
-    /// Returns the number of bytes since the stream's start that were appended.
     pub fn end(&self) -> u64 {
         self.inner().end
     }
@@ -389,7 +382,6 @@ impl Inner {
         }
     }
 
-    /// Records a failure, after which nothing may be written.
     fn noting<T>(&mut self, result: Result<T>) -> Result<T> {
         if let (Err(error), None) = (&result, &self.failed) {
             self.failed = Some(error.again());

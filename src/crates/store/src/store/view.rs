@@ -34,14 +34,12 @@ pub struct View {
     reading: Transaction<redb::ReadTransaction>,
     pub manifest: Manifest,
     cash: CashFile,
-    /// Files of the manifest's marks.
     marks: Vec<StoreFile>,
     pub names: NameReader,
     /// Rows of links, open so that they cannot vanish. Damage is reported when rows are requested.
     rows: Result<RowFile>,
     /// Warm start if there is one that fits, or why it cannot be used; only in a view for publishing.
     pub(crate) warm: Result<Option<WarmStart>>,
-    /// Keeps the database open.
     _tables: Arc<Tables>,
     /// Lock of the store, if nobody else can publish meanwhile. The last field, so that it is dropped last.
     pub(crate) lock: Option<Arc<dyn DiskFile>>,
@@ -85,7 +83,6 @@ impl View {
         Ok(path)
     }
 
-    /// Returns an error if the store was moved away from its directory or removed.
     pub fn check_in_place(&self, disk: &dyn Disk) -> Result<()> {
         check_in_place(disk, &self.dir, self.manifest.identity)
     }
@@ -265,7 +262,6 @@ pub fn identity_of(disk: &dyn Disk, dir: &Path) -> Result<Identity> {
 pub enum Depth {
     /// Reads the files that an ingest reads when it starts, and the marks.
     Quick,
-    /// Reads all files of the store.
     Deep,
 }
 
@@ -278,7 +274,6 @@ pub struct VerifyReport {
     /// Number of pages with a kept row; `None` if none are kept.
     pub rows: Option<u64>,
     pub row_links: Option<u64>,
-    /// Number of fingerprints, equal to the pages.
     pub fingerprints: u64,
     /// Number of names, equal to the pages; `None` if not all were read.
     pub names: Option<u64>,

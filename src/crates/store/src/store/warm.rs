@@ -26,7 +26,6 @@ pub const WARM: &str = "warm";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WarmHead {
     version: u32,
-    /// Hash of the store's identity.
     pub store: u64,
     /// Number of records read when the rows were settled.
     pub records: u64,
@@ -338,11 +337,9 @@ impl StoreWriter {
 pub struct WarmDiff<'r> {
     start: &'r WarmStart,
     now: &'r KeptRows,
-    /// Number of records of the commit.
     records: u64,
     /// Bitmap of the old rows that were superseded since.
     gone: Bits,
-    /// Bitmap of the pages whose links did not change.
     same: Bits,
     /// Number of new rows; number of links in those of old pages and in the rows that they superseded.
     rows: u64,

@@ -235,7 +235,6 @@ impl KeptRows {
         Ok(rows - self.rows)
     }
 
-    /// Returns the number of rows that a sweep visits.
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -252,7 +251,6 @@ impl KeptRows {
         Ok(!none)
     }
 
-    /// Returns the state of the whole file, including superseded rows.
     pub fn kept(&self) -> &CommittedRows {
         &self.file.kept
     }
@@ -353,7 +351,6 @@ impl KeptRows {
         self.file.row(page, read)
     }
 
-    /// Returns true if a row is the last of its page.
     pub(in crate::store) fn counts(&self, row: u64) -> bool {
         self.live.as_ref().is_none_or(|live| live.get(row))
     }
@@ -437,7 +434,6 @@ impl UnpackedRows {
         prefix.blocks.get(behind.checked_sub(1)?).cloned()
     }
 
-    /// Caches the next block if there is room for it.
     fn keep(&self, first: u64, block: Arc<BlockRows>) {
         let bytes = block.heads.capacity() * size_of::<RowHead>()
             + block.targets.capacity() * size_of::<u32>()

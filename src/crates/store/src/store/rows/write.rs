@@ -31,7 +31,6 @@ pub struct RowWriter {
     /// Number of rows of the previous block, while it is packed.
     packing: Option<(u32, JoinHandle<Vec<u8>>)>,
     most: u64,
-    /// Bound on page numbers, exclusive.
     pub pages: u64,
     /// Reason why all rows have to be given up, if one does not fit.
     pub misfit: Option<GiveUpReason>,
@@ -126,7 +125,6 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Appends the block that is being packed, if there is one.
     fn end_packing(&mut self) -> Result<()> {
         let Some((count, packing)) = self.packing.take() else {
             return Ok(());
@@ -142,7 +140,6 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Makes all rows durable. Returns the state to commit.
     pub fn sync(&mut self) -> Result<CommittedRows> {
         if !self.filling.heads.is_empty() {
             self.pack_beside()?;
@@ -156,10 +153,8 @@ impl RowWriter {
 }
 
 /// Compacts a synced file if at least half of its rows and links are superseded: returns the synced writer of a new
-/// file with the others, which the next commit may name, and the old rows. Otherwise schedules the next check for when
-/// the live part has doubled, but not before the file has grown by a quarter, so that checks cost little in total.
-///
-/// If there is no room for the new file, the old one is unchanged.
+/// file with the others, which the next commit may name, and the old rows. Otherwise, or without room for the new file,
+/// schedules the next check for when the live part has doubled, and the file has grown by a quarter.
 fn compact(
     disk: &dyn Disk,
     dir: &Path,
@@ -199,7 +194,6 @@ fn compact(
 }
 
 impl StoreWriter {
-    /// Opens or creates the row file, as requested and as the store allows.
     pub(in crate::store) fn begin_rows(&mut self, keep: KeepRows) -> Result<()> {
         let (disk, dir) = (&*self.disk, &*self.dir);
         let retention = self.manifest.retention;
@@ -266,7 +260,6 @@ impl StoreWriter {
         self.noting(removed)
     }
 
-    /// Makes rows durable, and compacts them if half are superseded.
     pub(in crate::store) fn sync_rows(&mut self) -> Result<()> {
         let Some(rows) = &mut self.rows else {
             return Ok(());
