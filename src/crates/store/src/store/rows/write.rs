@@ -204,20 +204,20 @@ impl StoreWriter {
             KeepRows::AtMost(most) => Some(most),
             KeepRows::Usual(most) => Some(self.manifest.rows_most.unwrap_or(most.max(held))),
         };
-        match (retention.kept(), most) {
+        self.rows = match (retention.kept(), most) {
             (None, None) => return Ok(()),
             (Some(_), None) => return self.give_up_rows(GiveUpReason::Asked),
             (Some(_), Some(most)) if held > most => {
                 return self.give_up_rows(GiveUpReason::TooLarge(most));
             }
             (Some(kept), Some(most)) => {
-                self.rows = Some(RowWriter::open(disk, dir, Access::Write, *kept, most)?);
+                Some(RowWriter::open(disk, dir, Access::Write, *kept, most)?)
             }
             (None, Some(most)) if self.manifest.engine.totals.pages == 0 => {
-                self.rows = Some(RowWriter::create(disk, dir, 1, most)?);
+                Some(RowWriter::create(disk, dir, 1, most)?)
             }
-            (None, Some(_)) => {}
-        }
+            (None, Some(_)) => None,
+        };
         let KeepRows::AtMost(most) = keep else {
             return Ok(());
         };
