@@ -75,12 +75,6 @@ impl Options {
         }
         Ok(options)
     }
-
-    fn settings(&self) -> Settings {
-        let mut settings = Settings::new(self.config.clone(), &self.limits);
-        settings.input = self.input.clone();
-        settings
-    }
 }
 
 /// Number of records that are applied together, so that common names are looked up once.
@@ -152,7 +146,8 @@ impl Writer {
     #[doc(hidden)]
     pub fn open_on(disk: Arc<dyn Disk>, dir: &Path, options: &Options) -> Result<Writer> {
         options.limits.check()?;
-        let settings = options.settings();
+        let mut settings = Settings::new(options.config.clone(), &options.limits);
+        settings.input = options.input.clone();
         let mut writer = Writer::open_for_inputs(disk, dir, &settings, options.clone(), false)?;
         writer.storage().manifest.progress.check_finished(dir)?;
         snapshot::check_not_newer(&*writer.storage().disk, dir, writer.counters())?;
@@ -486,27 +481,20 @@ impl Writer {
         let limit = self.engine.page_limit();
         let most = limit.min(self.fits);
         let room = self.engine.check_room(batch, names_end, most);
-        room.map_err(|error| match error {
-            // The memory limit determined it.
-            Error::TooManyPages { limit: most, .. }
-                if most < self.options.limits.pages.min(limit) =>
-            {
-                self.over_budget()
-            }
-            other => other,
-        })
-    }
-
-    fn over_budget(&self) -> Error {
+        let is_limited = matches!(room, Err(Error::TooManyPages { .. }));
+        if !is_limited || most >= self.options.limits.pages.min(limit) {
+            return room;
+        }
+        // The memory limit determined it.
         let pages = self.pages();
         let budget = self.memory_limit().unwrap_or(u64::MAX);
         let next = pages.max(self.fits) + 1;
         let needed = enough(|bytes| Need::of(&self.engine, next, Some(bytes)).total());
-        Error::OverBudget {
+        Err(Error::OverBudget {
             pages,
             // One record may bring many pages: those that fit need no more than the budget.
             need: needed.max(budget.saturating_add(1)),
             budget,
-        }
+        })
     }
 }

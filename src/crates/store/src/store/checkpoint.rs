@@ -181,9 +181,13 @@ impl StoreWriter {
 
 /// Makes the engine's state durable, together with the progress in the inputs.
 pub fn checkpoint(engine: &mut Engine<StoreWriter>, progress: &InputProgress) -> Result<()> {
-    engine.storage().check_writes()?;
-    engine.check_times()?;
     let store = engine.storage();
+    if store.failed {
+        return Err(Error::Conflict(
+            "an earlier write failed; start again from the last checkpoint".into(),
+        ));
+    }
+    engine.check_times()?;
     check_in_place(&*store.disk, &store.dir, store.identity.hash)?;
     let result = try_checkpoint(engine, progress);
     engine.storage_mut().failed = result.is_err();
@@ -246,15 +250,6 @@ impl StoreWriter {
         let writing = writing.ok_or_else(|| Error::internal("no transaction"))?;
         writing.commit(&self.manifest)?;
         self.clear_up()
-    }
-
-    pub fn check_writes(&self) -> Result<()> {
-        if self.failed {
-            return Err(Error::Conflict(
-                "an earlier write failed; start again from the last checkpoint".into(),
-            ));
-        }
-        Ok(())
     }
 
     /// Removes files that the last commit does not name.

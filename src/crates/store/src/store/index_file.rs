@@ -153,8 +153,8 @@ pub(super) fn reindex(
         Some(file) => file.load()?,
         None => Index::with_room(pages)?,
     };
-    for block in names.fingerprint_blocks(index.pages())? {
-        let (_, prints) = block?;
+    for prints in names.fingerprint_blocks(index.pages())? {
+        let prints = prints?;
         let mut are_new = true;
         index.admit_all(&prints, 0..prints.len(), |_, _, is_new| {
             are_new &= is_new;

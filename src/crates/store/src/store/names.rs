@@ -234,22 +234,21 @@ impl NameReader {
         &self,
         from: u64,
     ) -> Result<impl Iterator<Item = Result<Fingerprint>> + '_> {
-        let blocks = self.fingerprint_blocks(from)?;
-        Ok(flat(blocks.map(|block| Ok(block?.1))))
+        Ok(flat(self.fingerprint_blocks(from)?))
     }
 
-    /// Iterates over the fingerprints from page `from` on, block by block, each with its first page; there may be none.
+    /// Iterates over the fingerprints from page `from` on, block by block; there may be none.
     pub fn fingerprint_blocks(
         &self,
         from: u64,
-    ) -> Result<impl Iterator<Item = Result<(u64, Vec<Fingerprint>)>> + '_> {
+    ) -> Result<impl Iterator<Item = Result<Vec<Fingerprint>>> + '_> {
         let blocks = self.fingerprints.blocks_from(from)?;
         Ok(blocks.map(move |block| {
             let block = block?;
             let mut prints = self.prints(&block)?;
             let known = prints.len().min(from.saturating_sub(block.first) as usize);
             prints.drain(..known);
-            Ok((block.first + known as u64, prints))
+            Ok(prints)
         }))
     }
 

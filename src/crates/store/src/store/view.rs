@@ -363,7 +363,7 @@ impl View {
         let found = match depth {
             Depth::Quick => {
                 let mut blocks = self.names.fingerprint_blocks(0)?;
-                Some(blocks.try_fold(0, |sum, block| Ok::<_, Error>(sum + block?.1.len() as u64))?)
+                Some(blocks.try_fold(0, |sum, block| Ok::<_, Error>(sum + block?.len() as u64))?)
             }
             Depth::Deep => reindex(pages, &self.names, None)?.1,
         };

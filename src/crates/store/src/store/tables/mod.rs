@@ -129,7 +129,10 @@ impl Transaction<redb::WriteTransaction> {
         key: impl Borrow<K::SelfType<'k>>,
         value: &[u8],
     ) -> Result<()> {
-        self.on(which, |table| insert(self.0.path(), table, key, value))
+        self.on(which, |table| {
+            let inserted = table.insert(key, value);
+            inserted.map(drop).map_err(failed(self.0.path(), "write"))
+        })
     }
 
     fn get<'k, K: Key + 'static>(
@@ -183,13 +186,9 @@ impl Transaction<redb::WriteTransaction> {
 
     /// Writes which slots of chunks are current.
     pub fn put_slots(&self, slots: &[(u64, (u8, u64))]) -> Result<()> {
-        self.on(CHUNKS, |table| {
-            for &(chunk, slot) in slots {
-                let value = [&[0; SEAL][..], &slot_bytes(slot)].concat();
-                let value = seal("chunks", &[chunk], value);
-                insert(self.0.path(), table, chunk, &value)?;
-            }
-            Ok(())
+        slots.iter().try_for_each(|&(chunk, slot)| {
+            let value = [&[0; SEAL][..], &slot_bytes(slot)].concat();
+            self.put(CHUNKS, chunk, &seal("chunks", &[chunk], value))
         })
     }
 
@@ -236,17 +235,6 @@ impl Transaction<redb::WriteTransaction> {
         self.0
             .take(|txn| txn.commit().map_err(failed(&path, "commit")))
     }
-}
-
-/// Writes a value. To be called inside the fence.
-fn insert<'k, K: Key + 'static>(
-    path: &Path,
-    table: &mut Table<'_, K>,
-    key: impl Borrow<K::SelfType<'k>>,
-    value: &[u8],
-) -> Result<()> {
-    let inserted = table.insert(key, value);
-    inserted.map(drop).map_err(failed(path, "write"))
 }
 
 type SealedValue = Result<Option<Vec<u8>>>;
