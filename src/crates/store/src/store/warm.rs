@@ -71,28 +71,15 @@ impl WarmHead {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-pub enum WarmColumn {
-    /// X: what a page has passed on.
-    Own,
-    /// D: account of a page, which its row and those of others change.
-    Account,
-    Cost,
-}
-
-impl From<WarmColumn> for usize {
-    fn from(column: WarmColumn) -> usize {
-        column as usize
-    }
-}
-
-const COLUMNS: [WarmColumn; 3] = [WarmColumn::Own, WarmColumn::Account, WarmColumn::Cost];
+/// Length of a number in each column: X, what a page has passed on; D, its account, which its row and those of others
+/// change; and the cost of a visit.
+const WIDTHS: [usize; 3] = [size_of::<i64>(), size_of::<i64>(), 1];
 
 impl FileInfo for WarmHead {
-    type Column = WarmColumn;
+    type Column = usize;
     const NAME: &'static str = "warm start";
     const MAGIC: Magic = *b"CRWARM02";
-    const COLUMNS: Option<usize> = Some(3);
+    const COLUMNS: Option<usize> = Some(WIDTHS.len());
     const REMEDY: &'static str = "delete it: the next ranking writes another";
 
     fn fits(&self, rows: u64, _: usize) -> bool {
@@ -105,11 +92,9 @@ pub fn write(disk: &dyn Disk, dir: &Path, head: &WarmHead, pages: SettledPages<'
     put(disk, dir, head, |block, column| {
         let first = block * CHUNK_PAGES as usize;
         let range = first..pages.costs.len().min(first + CHUNK_PAGES as usize);
-        Ok(match column {
-            WarmColumn::Own => bytemuck::cast_slice(&pages.own[range]),
-            WarmColumn::Account => bytemuck::cast_slice(&pages.accounts[range]),
-            WarmColumn::Cost => &pages.costs[range],
-        })
+        let numbers = [pages.own, pages.accounts].map(|all| &all[range.clone()]);
+        let [own, accounts] = numbers.map(bytemuck::cast_slice);
+        Ok([own, accounts, &pages.costs[range.clone()]][column])
     })
 }
 
@@ -118,13 +103,13 @@ fn put<B: AsRef<[u8]>>(
     disk: &dyn Disk,
     dir: &Path,
     head: &WarmHead,
-    read: impl Fn(usize, WarmColumn) -> Result<B>,
+    read: impl Fn(usize, usize) -> Result<B>,
 ) -> Result<()> {
     let temporary = TempFile::of(disk, dir.join(WARM));
-    let mut writer = BlockWriter::create(disk, &temporary.path, COLUMNS.len())?;
+    let mut writer = BlockWriter::create(disk, &temporary.path, WIDTHS.len())?;
     let pages = head.totals.pages;
     for block in 0..pages.div_ceil(CHUNK_PAGES) as usize {
-        for column in COLUMNS {
+        for column in 0..WIDTHS.len() {
             writer.packed(block, column, read(block, column)?.as_ref())?;
         }
     }
@@ -148,8 +133,8 @@ impl WarmFile {
         for (block, ((own, accounts), costs)) in
             (0..).zip(numbers.zip(pages.costs.chunks_mut(chunk)))
         {
-            let numbers = [own, accounts].map(bytemuck::cast_slice_mut);
-            for (column, out) in COLUMNS.into_iter().zip(numbers.into_iter().chain([costs])) {
+            let [own, accounts] = [own, accounts].map(bytemuck::cast_slice_mut);
+            for (column, out) in [own, accounts, costs].into_iter().enumerate() {
                 out.copy_from_slice(&self.bytes_of(block, column)?);
             }
         }
@@ -158,17 +143,13 @@ impl WarmFile {
 
     pub fn verify(&self) -> Result<()> {
         let blocks = 0..self.blocks();
-        let mut columns = blocks.flat_map(|block| COLUMNS.map(|column| (block, column)));
+        let mut columns = blocks.flat_map(|block| [0, 1, 2].map(|column| (block, column)));
         columns.try_for_each(|(block, column)| self.bytes_of(block, column).map(drop))
     }
 
-    fn bytes_of(&self, block: u64, column: WarmColumn) -> Result<Vec<u8>> {
+    fn bytes_of(&self, block: u64, column: usize) -> Result<Vec<u8>> {
         let bytes = self.packed(block, column)?;
-        let width = match column {
-            WarmColumn::Own | WarmColumn::Account => size_of::<i64>(),
-            WarmColumn::Cost => 1,
-        };
-        if bytes.len() == self.rows_of(block) * width {
+        if bytes.len() == self.rows_of(block) * WIDTHS[column] {
             Ok(bytes)
         } else {
             Err(self.bad(block, column))
