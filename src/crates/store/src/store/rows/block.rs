@@ -273,6 +273,7 @@ pub fn unpack_heads(bytes: &[u8], rows: usize, heads: &mut Vec<RowHead>) -> Opti
     if rows > packed.len() / 2 {
         return None;
     }
+    heads.reserve(rows);
     for _ in 0..rows {
         let step = unzigzag(u64::try_from(take(&mut packed)?).ok()?);
         let page = before.checked_add(step)?;
