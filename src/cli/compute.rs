@@ -62,25 +62,22 @@ pub struct ComputeArgs {
     /// Rank pages, or sites.
     #[arg(long, value_name = "LEVEL", default_value = "page", value_parser = levels())]
     level: Level,
-    /// For personalised: the pages at which readers begin; for spam-mass: the pages that are trusted.
+    /// For personalised: the pages at which readers begin.
     ///
     /// Each line of FILE is a URL, or a rule as of `ingest --scope`; a weight, a whole number, may follow after a tab,
     /// and a comment behind ` #`. The first line that names a page counts; a site has the largest weight of its pages.
     /// Lines that are neither are skipped and counted.
-    #[arg(long, visible_alias = "trusted", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     teleport: Option<PathBuf>,
     /// The share of importance that links pass on, 0 or more and less than 1 [default: that of the store, or 0.85].
     #[arg(long, value_name = "D")]
     damping: Option<f64>,
     /// How near to come to the exact scores, which sum to 1 [default: 1e-6].
     ///
-    /// pagerank, personalised and spam-mass end when the total error is proven to be at most EPS; hits-authorities and
-    /// hits-hubs when another step would change the scores by no more than EPS in all.
+    /// pagerank and personalised end when the total error is proven to be at most EPS; hits-authorities and hits-hubs when
+    /// another step would change the scores by no more than EPS in all.
     #[arg(long, value_name = "EPS", value_parser = bound)]
     until: Option<f64>,
-    /// For spam-mass: the share of all pages that is thought to be good [default: 0.85].
-    #[arg(long, value_name = "SHARE")]
-    gamma: Option<f64>,
     /// For harmonic: estimate it with N registers for each page or site [default: exact for small graphs, else 256].
     ///
     /// N is a power of 2 from 64; the standard error is 1.04 / sqrt(N).
@@ -119,7 +116,6 @@ impl ComputeArgs {
         for (is_given, uses, option) in [
             (self.damping.is_some(), Uses::Damping, "--damping"),
             (self.until.is_some(), Uses::Until, "--until"),
-            (self.gamma.is_some(), Uses::Gamma, "--gamma"),
             (self.registers.is_some(), Uses::Registers, "--registers"),
         ] {
             anyhow::ensure!(
@@ -147,7 +143,6 @@ impl ComputeArgs {
         let options = &mut computing.options;
         options.damping = self.damping.unwrap_or(damping);
         options.until = self.until.unwrap_or(options.until);
-        options.gamma = self.gamma.unwrap_or(options.gamma);
         options.registers = self.registers;
         options.threads = threads(self.threads);
         options.memory = self.memory.budget();

@@ -203,11 +203,6 @@ pub fn accuracy_said(accuracy: Accuracy) -> String {
         Accuracy::BoundL1(bound) if bound < 2.0 => {
             format!("total error at most {} (L1, certified)", rounded_up(bound))
         }
-        Accuracy::BoundsL1 { pagerank, trusted } => format!(
-            "from two rankings with total errors of at most {} and {} (L1, certified)",
-            rounded_up(pagerank),
-            rounded_up(trusted)
-        ),
         Accuracy::ResidualL1(residual) => {
             format!("one more step would move it by {residual:.1e} (L1)")
         }

@@ -148,7 +148,7 @@ fn chosen_pages_are_read_as_other_lists() {
     for line in [
         "compute --measure personalised --teleport t --store s --json",
         "compute --measure personalised --teleport t in --format url-edges --json -o out.tsv",
-        "compute --measure spam-mass --trusted t --quiet --store s",
+        "compute --measure personalised --teleport t --quiet --store s",
     ] {
         let done = lab.run(line).exits(0).says(&[
             "--teleport: 3 lines skipped: no http:// or https:// (1), another scheme (1), no URL (1)",
@@ -397,12 +397,12 @@ fn what_makes_no_sense_is_said() {
             "no line of the list",
         ),
         (
-            "compute --measure spam-mass --trusted zero --store s",
+            "compute --measure personalised --teleport zero --store s",
             2,
             "0 together",
         ),
         (
-            "compute --measure spam-mass --trusted wrong --store s",
+            "compute --measure personalised --teleport wrong --store s",
             2,
             "line 2: ",
         ),

@@ -31,7 +31,6 @@ fn options_without_effect_are_refused() {
         // Parameters that a measure does not have, and parameters of sites for pages.
         "compute --store s --measure harmonic --damping 0.5",
         "compute --store s --measure harmonic --until 1e-3",
-        "compute --store s --measure pagerank --gamma 0.5",
         "compute --store s --measure pagerank --registers 64",
         "compute --store s --measure pagerank --inside",
         "compute --store s --measure pagerank --site-links pages",
@@ -110,7 +109,7 @@ fn goals_that_cannot_be_reached_are_not_said_to_be() {
         (&stat["settled"]["until"], &stat["settled"]["reached"]),
         (&1e-12.into(), &false.into())
     );
-    for measure in ["pagerank", "spam-mass --teleport t.txt"] {
+    for measure in ["pagerank", "personalised --teleport t.txt"] {
         lab.file("t.txt", "host:a.test\n");
         let found = lab.run(&format!(
             "compute --store s --measure {measure} --until 1e-15 --json"

@@ -359,8 +359,8 @@ impl Store {
     /// beside the current ranking, where ranking(), top() and others find it, and returned.
     ///
     /// measure: "harmonic", "hits-authorities" and others. level: as of ranking().
-    /// teleport: of "personalised" the pages at which surfers begin, of "spam-mass" those that are trusted: URLs, or rules like
-    /// "host:NAME", as a list, or as a dictionary with a whole number as the weight of each.
+    /// teleport: of "personalised" the pages at which surfers begin: URLs, or rules like "host:NAME", as a list, or as a
+    /// dictionary with a whole number as the weight of each.
     /// damping, until: as of ``cashrank compute``; None: the store's damping, and 1e-6.
     #[pyo3(signature = (measure, *, level="page", teleport=None, damping=None, until=None))]
     fn compute(

@@ -25,7 +25,7 @@ pub struct Computing {
     pub site_links: SiteLinks,
     /// True if links inside a site count as well.
     pub inside: bool,
-    /// Pages that the virtual page pays, or that are trusted.
+    /// Pages that the virtual page pays.
     pub chosen: Option<Arc<ChosenList>>,
 }
 
@@ -36,9 +36,6 @@ pub struct MeasureParameters {
     pub damping: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<f64>,
-    /// Total teleport share of the trusted pages of spam mass.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gamma: Option<f64>,
     /// Number of registers of a counter, if it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registers: Option<u32>,
@@ -154,7 +151,6 @@ impl Computing {
         MeasureParameters {
             damping: used(Uses::Damping, self.options.damping),
             until: used(Uses::Until, self.options.until),
-            gamma: used(Uses::Gamma, self.options.gamma),
             registers: self
                 .options
                 .registers

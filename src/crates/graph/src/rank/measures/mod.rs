@@ -6,7 +6,6 @@
 
 mod harmonic;
 mod hits;
-mod linear;
 #[cfg(test)]
 mod tests;
 
@@ -14,8 +13,8 @@ pub(super) use harmonic::check_registers;
 
 use serde::{Deserialize, Serialize};
 
-use super::Teleport;
-use super::settle::{BYTES, SettlingProgress, Watch};
+use super::settle::{BYTES, SettlingProgress, Watch, settle_for};
+use super::{RankOptions, Teleport};
 use crate::engine::Config;
 use crate::model::check_room;
 use crate::rows::{PAGES_MAX, Rows};
@@ -27,10 +26,7 @@ pub struct MeasureOptions {
     pub damping: f64,
     /// Bound, residual or change at which the computation ends, whichever the measure has.
     pub until: f64,
-    /// Teleport vector; for spam mass the trusted nodes.
     pub teleport: Teleport,
-    /// Total teleport share of the trusted nodes of spam mass.
-    pub gamma: f64,
     /// Number of registers of a counter, a power of 2; `None`: small graphs are computed exactly, others with
     /// 256.
     pub registers: Option<u32>,
@@ -45,7 +41,6 @@ impl Default for MeasureOptions {
             damping: 0.85,
             until: 1e-6,
             teleport: Teleport::default(),
-            gamma: 0.85,
             registers: None,
             threads: 1,
             memory: None,
@@ -71,13 +66,6 @@ pub enum Accuracy {
     Exact,
     /// Proven bound on the L1 distance of the scores, which sum to 1, from exact ones.
     BoundL1(f64),
-    /// Bounds of spam mass: the L1 errors of the two PageRanks that it compares.
-    BoundsL1 {
-        /// L1 error of PageRank with a uniform teleport.
-        pagerank: f64,
-        /// Bound for the PageRank from trusted nodes.
-        trusted: f64,
-    },
     /// Residual ||Lx/||Lx|| - x|| in L1 of the scores x, which sum to 1: the change by one more step.
     ResidualL1(f64),
     /// Standard error of each score, relative to it.
@@ -130,7 +118,6 @@ pub enum Uses {
     Until,
     /// Requires [`MeasureOptions::teleport`].
     Teleport,
-    Gamma,
     Registers,
 }
 
@@ -173,7 +160,7 @@ pub static MEASURES: &[MeasureSpec] = &[
         scores: ScoreKind::Share,
         uses: &[Uses::Damping, Uses::Until],
         bytes: |nodes, _, _| nodes * (BYTES + 8),
-        compute: |work| linear::settled(&Teleport::default(), work),
+        compute: |work| settled(&Teleport::default(), work),
     },
     MeasureSpec {
         name: "personalised",
@@ -181,15 +168,7 @@ pub static MEASURES: &[MeasureSpec] = &[
         scores: ScoreKind::Share,
         uses: &[Uses::Damping, Uses::Until, Uses::Teleport],
         bytes: |nodes, _, _| nodes * (BYTES + 8 + 8),
-        compute: |work| linear::settled(&work.options.teleport, work),
-    },
-    MeasureSpec {
-        name: "spam-mass",
-        about: "the share of its PageRank that does not come from trusted pages",
-        scores: ScoreKind::Other,
-        uses: &[Uses::Damping, Uses::Until, Uses::Teleport, Uses::Gamma],
-        bytes: |nodes, _, _| nodes * (BYTES + 8 + 8 + 8 + 1),
-        compute: linear::spam_mass,
+        compute: |work| settled(&work.options.teleport, work),
     },
     MeasureSpec {
         name: "harmonic",
@@ -285,6 +264,34 @@ impl MeasureSpec {
             watch,
         })
     }
+}
+
+/// Settles PageRank, or personalised PageRank, in which the virtual page pays chosen nodes only:
+///
+/// ```text
+/// x = d M x + (1 - d l(x)) t
+/// ```
+///
+/// with damping d, M the links, each row's parts summing to 1, l(x) the mass on nodes that have links, and t the
+/// teleport vector: 1/n everywhere, or the weights given, as a share of their sum. Topic-sensitive PageRank (T.
+/// Haveliwala, WWW 2002) has the pages of a topic in t, TrustRank (Z. Gyongyi, H. Garcia-Molina, J. Pedersen,
+/// VLDB 2004) pages that are trusted.
+fn settled(teleport: &Teleport, work: &mut Work<'_>) -> Result<Option<Measured>> {
+    let options = work.options;
+    let config = options.config()?;
+    // The bound includes the rounding of the damping.
+    let left = config.bound_for(options.until);
+    let settling = RankOptions::until(config.damping_units(), left.unwrap_or(options.until));
+    let settled = settle_for(work.rows, &settling, teleport, work.watch)?;
+    Ok(settled.map(|settled| {
+        let bound = settled.certificate.received_l1.unwrap_or(2.0);
+        Measured {
+            scores: settled.importance(),
+            accuracy: Accuracy::BoundL1(bound + config.damping_bound()),
+            reached: settled.effort.reached && left.is_some(),
+            sweeps: settled.effort.sweeps,
+        }
+    }))
 }
 
 /// Counts how many nodes link to each: the first estimate of importance (J. Cho, H. Garcia-Molina, L. Page, WWW 1998:

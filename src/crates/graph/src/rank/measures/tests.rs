@@ -79,34 +79,6 @@ fn hubs_and_authorities() {
     assert_near(&scores("hits-hubs", &graph), &hubs);
 }
 
-/// A chain of three and an isolated page, with page 0 trusted and paid as in PageRank (1/4): the share d^i of 1 + ... +
-/// d^i of page i comes from there.
-#[test]
-fn spam_mass_of_a_chain() {
-    let chain = graph(&[&[1], &[2], &[], &[]]);
-    let trusted = MeasureOptions {
-        teleport: Teleport::of(vec![1, 0, 0, 0]).unwrap(),
-        gamma: 0.25,
-        damping: 0.5,
-        ..options()
-    };
-    let expected = [0.0, 1.0 - 0.5 / 1.5, 1.0 - 0.25 / 1.75, 1.0];
-    assert_near(&measured("spam-mass", &chain, &trusted).scores, &expected);
-    let all = MeasureOptions {
-        teleport: Teleport::of(vec![1; 4]).unwrap(),
-        gamma: 1.0,
-        ..trusted
-    };
-    assert_near(&measured("spam-mass", &chain, &all).scores, &[0.0; 4]);
-    let none = MeasureOptions { gamma: 0.0, ..all };
-    assert!(
-        measure("spam-mass")
-            .unwrap()
-            .compute(&chain, &none, &mut ())
-            .is_err()
-    );
-}
-
 #[test]
 fn what_cannot_be_computed_is_refused() {
     let empty = graph(&[]);
@@ -325,8 +297,7 @@ fn hyperball_is_within_its_standard_error() {
     }
 }
 
-/// Certificates of PageRank, personalised PageRank and both sides of spam mass on random graphs and teleports, compared
-/// with [`pagerank_for`](crate::rank::pagerank::pagerank_for), which is within 1e-12.
+/// Certificates of PageRank and personalised PageRank on random graphs and teleports, compared with [`pagerank_for`](crate::rank::pagerank::pagerank_for), which is within 1e-12.
 fn certificates_hold(graphs: u64) {
     for seed in 0..graphs {
         let nodes = 1 + (seed % 40) as u32;
