@@ -78,11 +78,6 @@ pub struct ComputeArgs {
     /// another step would change the scores by no more than EPS in all.
     #[arg(long, value_name = "EPS", value_parser = bound)]
     until: Option<f64>,
-    /// For harmonic: estimate it with N registers for each page or site [default: exact for small graphs, else 256].
-    ///
-    /// N is a power of 2 from 64; the standard error is 1.04 / sqrt(N).
-    #[arg(long, value_name = "N")]
-    registers: Option<u32>,
     #[command(flatten)]
     sites: SiteGraphArgs,
     /// Use at most N threads [default: the number of processors].
@@ -116,7 +111,6 @@ impl ComputeArgs {
         for (is_given, uses, option) in [
             (self.damping.is_some(), Uses::Damping, "--damping"),
             (self.until.is_some(), Uses::Until, "--until"),
-            (self.registers.is_some(), Uses::Registers, "--registers"),
         ] {
             anyhow::ensure!(
                 !is_given || measure.has(uses),
@@ -143,7 +137,6 @@ impl ComputeArgs {
         let options = &mut computing.options;
         options.damping = self.damping.unwrap_or(damping);
         options.until = self.until.unwrap_or(options.until);
-        options.registers = self.registers;
         options.threads = threads(self.threads);
         options.memory = self.memory.budget();
         if let Some(file) = &self.teleport {

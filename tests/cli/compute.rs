@@ -417,16 +417,6 @@ fn what_makes_no_sense_is_said() {
             "cannot be used with",
         ),
         (
-            "compute --measure harmonic --registers 100 --store s",
-            2,
-            "a power of 2",
-        ),
-        (
-            "compute --measure harmonic --registers 131072 --store s --memory 10",
-            2,
-            "from 64 to 65536",
-        ),
-        (
             "compute --measure pagerank --store s --memory 10",
             8,
             "memory",

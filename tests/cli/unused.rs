@@ -31,7 +31,6 @@ fn options_without_effect_are_refused() {
         // Parameters that a measure does not have, and parameters of sites for pages.
         "compute --store s --measure harmonic --damping 0.5",
         "compute --store s --measure harmonic --until 1e-3",
-        "compute --store s --measure pagerank --registers 64",
         "compute --store s --measure pagerank --inside",
         "compute --store s --measure pagerank --site-links pages",
         // Without a list these have no effect.

@@ -14,7 +14,6 @@ networkx and the command zstd. Public suffixes of more than one label are listed
 import collections
 import gzip
 import json
-import math
 import subprocess
 import sys
 import tempfile
@@ -172,12 +171,6 @@ def compare_graph(path):
     scores, said = compute([crawl], "--level", "host", "--measure", "harmonic")
     worst = max(abs(scores[host] - value) / max(value, 1e-300) for host, value in zip(host_names, exact))
     report(f"harmonic centrality of hosts, {said['accuracy']}: largest relative error", worst, 1e-9)
-    for registers in ["64", "256", "1024"]:
-        scores, said = compute([crawl], "--level", "host", "--measure", "harmonic", "--registers", registers)
-        errors = [(scores[host] - value) / value for host, value in zip(host_names, exact) if value > 0]
-        rms = math.sqrt(sum(error * error for error in errors) / len(errors))
-        # All hosts that one large part of the graph reaches share the error of its counter: two standard errors.
-        report(f"harmonic centrality of hosts, {registers} registers: error (rms)", rms, 2 * said["accuracy"]["standard_error"])
     for weigh in ["count", "once"]:
         links = grouped(rows, hosts, weigh)
         for measure, exact in [("hits-authorities", hits(links, False)), ("hits-hubs", hits(links, True))]:

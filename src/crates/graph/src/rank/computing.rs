@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::chosen::{ChosenList, ChosenPages};
-use super::measures::{MeasureOptions, MeasureSpec, Measured, Uses, check_registers};
+use super::measures::{MeasureOptions, MeasureSpec, Measured, Uses};
 use super::settle::Watch;
 use crate::rows::Rows;
 use crate::rules::list::SkippedLines;
@@ -36,9 +36,6 @@ pub struct MeasureParameters {
     pub damping: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<f64>,
-    /// Number of registers of a counter, if it was given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub registers: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen_pages: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,8 +74,6 @@ impl Computing {
     /// Checks the parameters, before anything is read.
     pub fn check(&self) -> Result<()> {
         let name = self.measure.name;
-        // Checked before the memory that registers take.
-        self.options.registers.map_or(Ok(()), check_registers)?;
         let needs_pages = self.measure.has(Uses::Teleport);
         match &self.chosen {
             Some(_) if !needs_pages => Err(Error::Usage(format!(
@@ -151,10 +146,6 @@ impl Computing {
         MeasureParameters {
             damping: used(Uses::Damping, self.options.damping),
             until: used(Uses::Until, self.options.until),
-            registers: self
-                .options
-                .registers
-                .filter(|_| self.measure.has(Uses::Registers)),
             chosen_pages,
             site_links: of_sites.then_some(self.site_links),
             inside: of_sites.then_some(self.inside),

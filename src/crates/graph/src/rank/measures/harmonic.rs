@@ -28,12 +28,12 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Accuracy, MeasureOptions, Measured, Work};
+use crate::Result;
 use crate::graph::Graph;
 use crate::threads::{each_of, par_map};
-use crate::{Error, Result};
 
-/// Default number of registers of a counter: a standard error of 6.5 %, and 512 bytes of memory per node.
-const REGISTERS: u32 = 256;
+/// Number of registers of a counter, a power of 2: a standard error of 6.5 %, and 512 bytes of memory per node.
+const REGISTERS: usize = 256;
 /// Largest product of nodes and links for which scores are exact.
 const SMALL: u64 = 1 << 36;
 /// Number of groups of searches, each with its own sums.
@@ -41,34 +41,24 @@ const GROUPS: usize = 8;
 /// Number of links that are gathered before threads process them.
 const BATCH: usize = 1 << 20;
 
-/// Returns the number of registers to use; `None` for an exact computation.
-fn registers(nodes: u64, links: u64, options: &MeasureOptions) -> Option<u32> {
-    let is_small = nodes.saturating_mul(links) <= SMALL;
-    options.registers.or((!is_small).then_some(REGISTERS))
-}
-
-pub(in crate::rank) fn check_registers(registers: u32) -> Result<()> {
-    if !registers.is_power_of_two() || !(64..=1 << 16).contains(&registers) {
-        return Err(Error::Usage(format!(
-            "`registers` is {registers}: a power of 2 from 64 to 65536"
-        )));
-    }
-    Ok(())
+fn is_small(nodes: u64, links: u64) -> bool {
+    nodes.saturating_mul(links) <= SMALL
 }
 
 pub(super) fn bytes(nodes: u64, links: u64, options: &MeasureOptions) -> u64 {
-    match registers(nodes, links, options) {
-        None => nodes * (8 * (GROUPS as u64 + 1) + 24 * options.threads as u64 + 24) + 4 * links,
-        Some(registers) => nodes * (2 * u64::from(registers) + 17) + 16 * BATCH as u64,
+    if is_small(nodes, links) {
+        nodes * (8 * (GROUPS as u64 + 1) + 24 * options.threads as u64 + 24) + 4 * links
+    } else {
+        nodes * (2 * REGISTERS as u64 + 17) + 16 * BATCH as u64
     }
 }
 
 pub(super) fn harmonic(work: &mut Work<'_>) -> Result<Option<Measured>> {
-    let Some(registers) = registers(work.rows.pages(), work.rows.links(), work.options) else {
-        return exact(work);
-    };
-    check_registers(registers)?;
-    estimated(work, registers)
+    if is_small(work.rows.pages(), work.rows.links()) {
+        exact(work)
+    } else {
+        estimated(work)
+    }
 }
 
 fn exact(work: &mut Work<'_>) -> Result<Option<Measured>> {
@@ -125,10 +115,10 @@ fn sums_of(graph: &Graph, group: usize) -> Vec<f64> {
     sums
 }
 
-/// Estimates by counters with this number of registers, a power of 2.
-fn estimated(work: &mut Work<'_>, registers: u32) -> Result<Option<Measured>> {
+/// Estimates by counters.
+pub(super) fn estimated(work: &mut Work<'_>) -> Result<Option<Measured>> {
     let rows = work.rows;
-    let mut balls = Balls::new(rows.pages() as usize, registers, work.options.threads);
+    let mut balls = Balls::new(rows.pages() as usize, work.options.threads);
     let mut sweeps = 0;
     let mut reached = false;
     while !reached && !work.watch.is_over() {
@@ -150,14 +140,13 @@ fn estimated(work: &mut Work<'_>, registers: u32) -> Result<Option<Measured>> {
     }
     Ok((sweeps > 0).then_some(Measured {
         scores: balls.scores,
-        accuracy: Accuracy::StandardError(1.04 / f64::from(registers).sqrt()),
+        accuracy: Accuracy::StandardError(1.04 / (REGISTERS as f64).sqrt()),
         reached,
         sweeps,
     }))
 }
 
 struct Balls {
-    registers: usize,
     threads: usize,
     now: Vec<u8>,
     next: Vec<u8>,
@@ -168,18 +157,16 @@ struct Balls {
 
 impl Balls {
     /// Creates balls that hold their own nodes only.
-    fn new(nodes: usize, registers: u32, threads: usize) -> Balls {
-        let registers = registers as usize;
-        let mut now = vec![0; nodes * registers];
-        for (node, ball) in now.chunks_exact_mut(registers).enumerate() {
+    fn new(nodes: usize, threads: usize) -> Balls {
+        let mut now = vec![0; nodes * REGISTERS];
+        for (node, ball) in now.chunks_exact_mut(REGISTERS).enumerate() {
             let hash = xxh3_64(&(node as u64).to_le_bytes());
-            let at = hash as usize & (registers - 1);
+            let at = hash as usize & (REGISTERS - 1);
             // Takes the bits above those that select the register, and a sentinel.
-            let bits = hash >> registers.trailing_zeros() | 1 << (64 - registers.trailing_zeros());
+            let bits = hash >> REGISTERS.trailing_zeros() | 1 << (64 - REGISTERS.trailing_zeros());
             ball[at] = bits.trailing_zeros() as u8 + 1;
         }
         Balls {
-            registers,
             threads: threads.clamp(1, nodes.max(1)),
             next: now.clone(),
             now,
@@ -190,18 +177,17 @@ impl Balls {
     }
 
     fn join(&mut self, links: &[(u32, u32)]) -> Result<()> {
-        let registers = self.registers;
         let part = self.grew.len().div_ceil(self.threads).max(1);
         let now = &self.now;
-        let mut parts: Vec<_> = self.next.chunks_mut(part * registers).collect();
+        let mut parts: Vec<_> = self.next.chunks_mut(part * REGISTERS).collect();
         par_map(&mut parts, |at, next| {
             let first = at * part;
             for &(from, to) in links {
                 let Some(to) = (to as usize).checked_sub(first).filter(|&to| to < part) else {
                     continue;
                 };
-                let from = &now[from as usize * registers..][..registers];
-                let to = &mut next[to * registers..][..registers];
+                let from = &now[from as usize * REGISTERS..][..REGISTERS];
+                let to = &mut next[to * REGISTERS..][..REGISTERS];
                 to.iter_mut()
                     .zip(from)
                     .for_each(|(to, from)| *to = (*to).max(*from));
@@ -213,17 +199,16 @@ impl Balls {
 
     /// Ends step t. Returns true if any ball grew.
     fn step(&mut self, t: u64) -> Result<bool> {
-        let registers = self.registers;
         let part = self.grew.len().div_ceil(self.threads).max(1);
-        let balls = self.now.chunks_mut(part * registers);
-        let balls = balls.zip(self.next.chunks(part * registers));
+        let balls = self.now.chunks_mut(part * REGISTERS);
+        let balls = balls.zip(self.next.chunks(part * REGISTERS));
         let known = self.grew.chunks_mut(part).zip(self.sizes.chunks_mut(part));
         let known = known.zip(self.scores.chunks_mut(part));
         let mut parts: Vec<_> = balls.zip(known).collect();
         let grown = par_map(&mut parts, |_, ((now, next), ((grew, sizes), scores))| {
             let balls = now
-                .chunks_exact_mut(registers)
-                .zip(next.chunks_exact(registers));
+                .chunks_exact_mut(REGISTERS)
+                .zip(next.chunks_exact(REGISTERS));
             let mut any = false;
             for (node, (now, next)) in balls.enumerate() {
                 grew[node] = now != next;
@@ -297,34 +282,28 @@ mod tests {
     /// of its standard errors of 0, and the root mean square within a tenth of 1.04/sqrt(m).
     #[test]
     fn counts_have_no_bias_and_the_error_stated() {
-        for registers in [64u32, 256] {
-            for size in [1usize, 2, 5, 20, 100, 600, 3_000] {
-                let balls = if size == 3_000 { 300 } else { 1_000 };
-                let all = Balls::new(size * balls, registers, 1);
-                let m = registers as usize;
-                let errors = all.now.chunks(size * m).map(|nodes| {
-                    let mut ball = vec![0; m];
-                    for node in nodes.chunks(m) {
-                        ball.iter_mut()
-                            .zip(node)
-                            .for_each(|(to, from)| *to = (*to).max(*from));
-                    }
-                    count(&ball) / size as f64 - 1.0
-                });
-                let errors: Vec<f64> = errors.collect();
-                let mean = errors.iter().sum::<f64>() / balls as f64;
-                let square = errors.iter().map(|error| error * error).sum::<f64>() / balls as f64;
-                let stated = 1.04 / f64::from(registers).sqrt();
-                let slack = 3.3 * square.sqrt() / (balls as f64).sqrt();
-                // P. Flajolet and others (2007): m registers count 1 + 1.079/m too many with the constant for many.
-                let most = slack + 1.1 / f64::from(registers);
-                assert!(mean.abs() <= most, "{registers} {size}: mean {mean}");
-                assert!(
-                    square.sqrt() <= 1.12 * stated,
-                    "{registers} {size}: {}",
-                    square.sqrt()
-                );
-            }
+        for size in [1usize, 2, 5, 20, 100, 600, 3_000] {
+            let balls = if size == 3_000 { 300 } else { 1_000 };
+            let all = Balls::new(size * balls, 1);
+            let m = REGISTERS;
+            let errors = all.now.chunks(size * m).map(|nodes| {
+                let mut ball = vec![0; m];
+                for node in nodes.chunks(m) {
+                    ball.iter_mut()
+                        .zip(node)
+                        .for_each(|(to, from)| *to = (*to).max(*from));
+                }
+                count(&ball) / size as f64 - 1.0
+            });
+            let errors: Vec<f64> = errors.collect();
+            let mean = errors.iter().sum::<f64>() / balls as f64;
+            let square = errors.iter().map(|error| error * error).sum::<f64>() / balls as f64;
+            let stated = 1.04 / (m as f64).sqrt();
+            let slack = 3.3 * square.sqrt() / (balls as f64).sqrt();
+            // P. Flajolet and others (2007): m registers count 1 + 1.079/m too many with the constant for many.
+            let most = slack + 1.1 / m as f64;
+            assert!(mean.abs() <= most, "{size}: mean {mean}");
+            assert!(square.sqrt() <= 1.12 * stated, "{size}: {}", square.sqrt());
         }
     }
 }

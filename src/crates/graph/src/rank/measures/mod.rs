@@ -9,8 +9,6 @@ mod hits;
 #[cfg(test)]
 mod tests;
 
-pub(super) use harmonic::check_registers;
-
 use serde::{Deserialize, Serialize};
 
 use super::settle::{BYTES, SettlingProgress, Watch, settle_for};
@@ -27,9 +25,6 @@ pub struct MeasureOptions {
     /// Bound, residual or change at which the computation ends, whichever the measure has.
     pub until: f64,
     pub teleport: Teleport,
-    /// Number of registers of a counter, a power of 2; `None`: small graphs are computed exactly, others with
-    /// 256.
-    pub registers: Option<u32>,
     pub threads: usize,
     /// Maximum memory in bytes; `None` for no limit.
     pub memory: Option<u64>,
@@ -41,7 +36,6 @@ impl Default for MeasureOptions {
             damping: 0.85,
             until: 1e-6,
             teleport: Teleport::default(),
-            registers: None,
             threads: 1,
             memory: None,
         }
@@ -118,7 +112,6 @@ pub enum Uses {
     Until,
     /// Requires [`MeasureOptions::teleport`].
     Teleport,
-    Registers,
 }
 
 /// Computation of a measure of the nodes of `rows`.
@@ -174,7 +167,7 @@ pub static MEASURES: &[MeasureSpec] = &[
         name: "harmonic",
         about: "harmonic centrality: near to many; exact for small graphs, else with a standard error",
         scores: ScoreKind::Other,
-        uses: &[Uses::Registers],
+        uses: &[],
         bytes: harmonic::bytes,
         compute: harmonic::harmonic,
     },

@@ -111,16 +111,6 @@ fn what_cannot_be_computed_is_refused() {
             .to_string()
             .contains("there are: pagerank")
     );
-    let odd = MeasureOptions {
-        registers: Some(100),
-        ..options()
-    };
-    assert!(
-        measure("harmonic")
-            .unwrap()
-            .compute(&no_links, &odd, &mut ())
-            .is_err()
-    );
 }
 
 /// Generates random weighted links of 12 nodes.
@@ -268,33 +258,36 @@ fn hyperball_is_within_its_standard_error() {
         ..options()
     };
     assert_eq!(measured("harmonic", &graph, &one), exact);
-    for registers in [64u32, 1024] {
-        let few = MeasureOptions {
-            registers: Some(registers),
+    let estimated = |threads| {
+        let options = MeasureOptions {
+            threads,
             ..options()
         };
-        let found = measured("harmonic", &graph, &few);
-        assert_eq!(
-            found,
-            measured("harmonic", &graph, &MeasureOptions { threads: 1, ..few })
-        );
-        let Accuracy::StandardError(stated) = found.accuracy else {
-            panic!("{:?}", found.accuracy)
+        let mut work = Work {
+            rows: &graph,
+            options: &options,
+            watch: &mut (),
         };
-        let errors = found
-            .scores
-            .iter()
-            .zip(&exact.scores)
-            .filter(|(_, exact)| **exact > 0.0);
-        let errors: Vec<f64> = errors.map(|(found, exact)| found / exact - 1.0).collect();
-        let square = errors.iter().map(|error| error * error).sum::<f64>() / errors.len() as f64;
-        // Balls overlap, so errors of nodes are correlated: more than the nominal share is off together.
-        assert!(
-            square.sqrt() < 1.5 * stated,
-            "{registers}: {} of {stated}",
-            square.sqrt()
-        );
-    }
+        harmonic::estimated(&mut work).unwrap().unwrap()
+    };
+    let found = estimated(2);
+    assert_eq!(found, estimated(1));
+    let Accuracy::StandardError(stated) = found.accuracy else {
+        panic!("{:?}", found.accuracy)
+    };
+    let errors = found
+        .scores
+        .iter()
+        .zip(&exact.scores)
+        .filter(|(_, exact)| **exact > 0.0);
+    let errors: Vec<f64> = errors.map(|(found, exact)| found / exact - 1.0).collect();
+    let square = errors.iter().map(|error| error * error).sum::<f64>() / errors.len() as f64;
+    // Balls overlap, so errors of nodes are correlated: more than the nominal share is off together.
+    assert!(
+        square.sqrt() < 1.5 * stated,
+        "{} of {stated}",
+        square.sqrt()
+    );
 }
 
 /// Certificates of PageRank and personalised PageRank on random graphs and teleports, compared with [`pagerank_for`](crate::rank::pagerank::pagerank_for), which is within 1e-12.
