@@ -176,12 +176,12 @@ impl SiteGraphArgs {
     }
 
     /// Returns the settings for links between sites, which take at most `memory` bytes and are sorted in `folder`.
-    pub fn pairing(&self, memory: Option<u64>, folder: &Path) -> Pairing {
+    pub fn pairing<'f>(&self, memory: Option<u64>, folder: &'f Path) -> Pairing<'f> {
         Pairing {
             links: self.site_links,
             inside: self.inside,
             memory,
-            folder: folder.into(),
+            folder,
         }
     }
 }

@@ -7,7 +7,7 @@ use cashrank_graph::rank::pagerank::{PowerOptions, pagerank_for};
 use cashrank_graph::rank::settle::settle_for;
 use cashrank_graph::rank::{RankOptions, Teleport};
 use cashrank_graph::rows::{Rows, Stop as Ended};
-use cashrank_graph::sites::{Level, Pairing, SiteGraph, SiteLinks};
+use cashrank_graph::sites::{Level, Pairing, SiteLinks, site_graph};
 use cashrank_store::snapshot::Snapshot;
 use numpy::{Element, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyImportError, PyTypeError};
@@ -53,9 +53,9 @@ pub fn edges_of(snapshot: &Snapshot, wanted: &Wanted, stop: &Stop) -> cashrank::
         links: wanted.site_links,
         inside: wanted.inside,
         memory: None,
-        folder: std::env::temp_dir(),
+        folder: &std::env::temp_dir(),
     };
-    let graph = SiteGraph::of_rows(&rows, &sites, pairing)?;
+    let graph = site_graph(&rows, &sites, pairing)?;
     edges(&graph, wanted.weights, stop)
 }
 

@@ -111,7 +111,7 @@ impl Args {
             links: SiteLinks::Once,
             inside: self.inside,
             memory,
-            folder: folder.into(),
+            folder,
         };
         let graph = LinkGraph::of(&ranking, pairing, memory, folder)?;
         write_names(&graph, &beside(basename, "urls"))?;

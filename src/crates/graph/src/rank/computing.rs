@@ -11,7 +11,7 @@ use super::measures::{MeasureOptions, MeasureSpec, Measured, Uses};
 use super::settle::Watch;
 use crate::rows::Rows;
 use crate::rules::list::SkippedLines;
-use crate::sites::{Level, Pairing, SiteGraph, SiteLinks, Sites, SitesBuilder};
+use crate::sites::{Level, Pairing, SiteLinks, Sites, SitesBuilder, site_graph};
 use crate::{Error, Result};
 
 /// Request for a computation: a measure, its level and its parameters.
@@ -123,9 +123,9 @@ impl Computing {
                 links: self.site_links,
                 inside: self.inside,
                 memory: left(sites.bytes()),
-                folder: folder.into(),
+                folder,
             };
-            graph = SiteGraph::of_rows(rows, sites, pairing)?;
+            graph = site_graph(rows, sites, pairing)?;
             options.memory = left(sites.bytes() + graph.bytes());
             nodes = &graph;
         }

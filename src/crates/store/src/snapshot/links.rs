@@ -22,10 +22,11 @@ use super::export::{MOST_SORTING, name_without, reversed};
 use super::{LevelRanking, Snapshot};
 use crate::codec::varint::{be_number, number};
 use crate::disk::ExternalSorter;
+use crate::graph::Graph;
 use crate::memory::{LOOK_EVERY, check_room, to_read};
 use crate::model::{Page, PageId};
-use crate::rows::{Row, Rows, Stop};
-use crate::sites::{Level, Pairing, SiteGraph, SiteLinks};
+use crate::rows::{Rows, Stop};
+use crate::sites::{Level, Pairing, SiteLinks, site_graph};
 use crate::url::{domain, without_www};
 use crate::{Error, Result};
 
@@ -37,7 +38,7 @@ const LINE_ENDS: &[u8] = b"\t\r\n";
 
 pub struct LinkGraph<'g> {
     ranking: &'g LevelRanking,
-    sites: Option<SiteGraph>,
+    sites: Option<Graph>,
     is_weighted: bool,
     memory: Option<u64>,
     folder: &'g Path,
@@ -48,7 +49,7 @@ impl<'g> LinkGraph<'g> {
     /// `memory` bytes; the rest is spilled to `folder`.
     pub fn of(
         ranking: &'g LevelRanking,
-        pairing: Pairing,
+        pairing: Pairing<'_>,
         memory: Option<u64>,
         folder: &'g Path,
     ) -> Result<LinkGraph<'g>> {
@@ -60,9 +61,9 @@ impl<'g> LinkGraph<'g> {
             !follow.is_default() || rows.has_weights()?
         };
         let sites = ranking.sites();
-        let sites = sites.map(|of| SiteGraph::of_rows(&rows, of, pairing));
+        let sites = sites.map(|of| site_graph(&rows, of, pairing));
         let sites = sites.transpose()?;
-        let taken = sites.as_ref().map_or(0, SiteGraph::bytes);
+        let taken = sites.as_ref().map_or(0, Graph::bytes);
         let memory = memory.map(|memory| memory.saturating_sub(taken));
         Ok(LinkGraph {
             ranking,
@@ -90,12 +91,14 @@ impl<'g> LinkGraph<'g> {
             return self.each_of_pages(visit);
         };
         let mut links = Vec::new();
-        graph.sweep(&mut |row| {
+        for (site, row) in (0..).zip(graph.all()) {
             links.clear();
-            links.extend(weighed(row));
-            visit(row.page, &links).map_err(Stop::Failed)
-        })?;
-        Ok(graph.links())
+            links.extend(row.linked());
+            if !links.is_empty() {
+                visit(site, &links)?;
+            }
+        }
+        Ok(graph.links() as u64)
     }
 
     fn each_of_pages(&self, visit: &mut PageLinks<'_>) -> Result<u64> {
@@ -104,7 +107,10 @@ impl<'g> LinkGraph<'g> {
         let mut value = Vec::new();
         self.ranking.snapshot().rows()?.sweep(&mut |row| {
             value.clear();
-            put(row, &mut value);
+            for (target, weight) in row.linked() {
+                value.extend_from_slice(&target.to_le_bytes());
+                value.extend_from_slice(&weight.to_le_bytes());
+            }
             sorter
                 .push(&row.page.to_be_bytes(), &value)
                 .map_err(Stop::Failed)
@@ -125,21 +131,6 @@ impl<'g> LinkGraph<'g> {
             }
         }
         Ok(count)
-    }
-}
-
-/// Iterates over a row's links with their weights, except for those of weight 0.
-fn weighed(row: Row<'_>) -> impl Iterator<Item = (u32, u64)> + '_ {
-    let weight = move |at: usize| row.weights.get(at).copied().unwrap_or(1);
-    let targets = row.targets.iter().enumerate();
-    let links = targets.map(move |(at, &target)| (target, weight(at)));
-    links.filter(|(_, weight)| *weight > 0)
-}
-
-fn put(row: Row<'_>, into: &mut Vec<u8>) {
-    for (target, weight) in weighed(row) {
-        into.extend_from_slice(&target.to_le_bytes());
-        into.extend_from_slice(&weight.to_le_bytes());
     }
 }
 
