@@ -6,7 +6,7 @@ use prefetch_index::prefetch_index;
 
 use super::settling::LedgerTotals;
 use super::shards::{self, Message};
-use super::worth::{Cost, LevelHistogram, NO_LINKS, NO_ROW, REMOTE, cost, least, level};
+use super::worth::{Cost, LevelHistogram, NO_LINKS, NO_ROW, REMOTE, cost, level};
 use crate::engine::{Cells, SettledPages, SettledPagesMut, Shares};
 use crate::rank::Teleport;
 use crate::rank::peers::RemotePages;
@@ -26,8 +26,11 @@ const STREAK_MAX: i8 = 4;
 const LOOK_EVERY: u32 = 256;
 /// Number of targets of a row that are prefetched before its visit; the others are during it.
 const TOUCHED: usize = 64;
-/// Distance in remote pages at which an account is prefetched.
+/// Distance in rows, or remote pages, at which a page's numbers are prefetched.
 const NEAR: usize = 16;
+/// Distance in rows at which a row's targets are prefetched, and their accounts.
+const NEAR_TARGETS: usize = 10;
+const NEAR_ACCOUNTS: usize = 4;
 /// Number of targets per cache line.
 const LINE: usize = 16;
 /// Number of pages from which work on each page alone is split into two halves in parallel.
@@ -47,8 +50,8 @@ pub(super) struct LedgerBlock {
     totals: LedgerTotals,
     /// Payment to a page on top of its account, per unit of its weight.
     each: i64,
-    /// Changes of the sum of X and of T that are not part of the totals yet.
-    moved: [i128; 2],
+    /// Changes of the sum of X and of T that are not part of the totals yet, and the number of links passed over.
+    moved: [i128; 3],
     visits: u32,
     /// ||K||_1 as of the last [`LedgerBlock::weigh`].
     norm: u128,
@@ -68,7 +71,7 @@ impl LedgerBlock {
             teleport,
             totals,
             each: totals.each(),
-            moved: [0; 2],
+            moved: [0; 3],
             visits: 0,
             norm: 0,
             advance: 0,
@@ -155,61 +158,55 @@ impl LedgerBlock {
         self.visits = 0;
     }
 
-    /// Returns the changes of the sum of X and of T since the last call.
-    pub fn take_moved(&mut self) -> [i128; 2] {
+    /// Returns the changes of the sum of X and of T since the last call, and the number of links passed over.
+    pub fn take_moved(&mut self) -> [i128; 3] {
         std::mem::take(&mut self.moved)
     }
 
-    /// Removes a superseded row: takes back what was passed on over it. Returns the number of its links.
-    pub fn take_back(&mut self, row: &Row<'_>) -> Result<u64> {
+    /// Removes a superseded row: takes back what was passed on over it.
+    pub fn take_back(&mut self, row: &Row<'_>) -> Result<()> {
         self.check_known(row)?;
-        let links = self.change(row, false)?;
+        self.change(row, false)?;
         self.costs[row.page as usize] = NO_ROW;
-        Ok(links)
+        Ok(())
     }
 
-    /// Adds the new row of a page, and passes X on over it. Returns the number of its links.
-    pub fn hand_out(&mut self, row: &Row<'_>) -> Result<u64> {
-        match self.costs.get_mut(row.page as usize) {
-            Some(known) if *known == NO_ROW => *known = cost_of(row),
-            _ => return Err(not_of_these(row.page)),
-        }
+    /// Adds the new row of a page, and passes X on over it.
+    pub fn hand_out(&mut self, row: &Row<'_>) -> Result<()> {
+        self.know(row)?;
         self.change(row, true)
     }
 
     /// Passes X of the row's page on over its links, or takes it back. X does not change, and D remains the function of
     /// X and the rows.
-    fn change(&mut self, row: &Row<'_>, out: bool) -> Result<u64> {
+    fn change(&mut self, row: &Row<'_>, out: bool) -> Result<()> {
         let own = self.own[row.page as usize];
-        if own == 0 || cost_of(row) <= NO_LINKS {
-            return Ok(0);
+        if own != 0 && cost_of(row) > NO_LINKS {
+            let (before, after) = if out { (0, own) } else { (own, 0) };
+            self.moved[1] -= self.hand_on(row, before, after)?;
         }
-        let (before, after) = if out { (0, own) } else { (own, 0) };
-        self.moved[1] -= self.hand_on(row, before, after)?;
-        Ok(row.targets.len() as u64)
+        Ok(())
     }
 
     /// Checks that a row is the one with which the state was made.
     pub fn check_known(&self, row: &Row<'_>) -> Result<()> {
         match self.costs.get(row.page as usize) {
             Some(&known) if known == cost_of(row) => Ok(()),
-            _ => Err(not_of_these(row.page)),
+            _ => Err(Error::internal(format!(
+                "the row of page {} is another one than it was settled with",
+                row.page
+            ))),
         }
     }
 
-    pub fn weight(&self, page: usize) -> u64 {
-        self.teleport.weight(page)
+    /// Iterates over X, D and the weight of `len` pages from `first` on.
+    pub fn cells(&self, first: usize, len: usize) -> impl Iterator<Item = (i64, i64, u64)> + '_ {
+        let pages = self.own[first..][..len].iter();
+        let pages = pages.zip(&self.accounts[first..][..len]).zip(first..);
+        pages.map(|((own, account), page)| (*own, *account, self.teleport.weight(page)))
     }
 
-    /// Iterates over (X, D) of `len` pages from `first` on.
-    pub fn cells(&self, first: usize, len: usize) -> impl Iterator<Item = (i64, i64)> + '_ {
-        let pages = self.own[first..][..len]
-            .iter()
-            .zip(&self.accounts[first..][..len]);
-        pages.map(|(own, account)| (*own, *account))
-    }
-
-    /// Registers a row, in the first sweep.
+    /// Registers the row of a page that has none.
     pub fn know(&mut self, row: &Row<'_>) -> Result<()> {
         let cost = cost_of(row);
         let page = row.page;
@@ -237,23 +234,26 @@ impl LedgerBlock {
         cost.is_some_and(|cost| *cost > NO_LINKS)
     }
 
-    pub fn touch(&self, page: u32) {
-        let page = page as usize;
-        prefetch_index(&*self.costs, page);
-        prefetch_index(&*self.accounts, page);
-        prefetch_index(&*self.own, page);
-        prefetch_index(&*self.streaks, page);
-    }
-
-    pub fn touch_targets(row: &Row<'_>) {
-        for at in (0..row.targets.len().min(TOUCHED)).step_by(LINE) {
-            prefetch_index(row.targets, at);
+    /// Prefetches what the visits of rows after the one at `at` need: rows come in the order of a crawl, so their pages are
+    /// scattered in memory.
+    #[inline]
+    pub fn prefetch(&self, rows: &[Row<'_>], at: usize) {
+        if let Some(later) = rows.get(at + NEAR) {
+            let page = later.page as usize;
+            prefetch_index(&*self.costs, page);
+            prefetch_index(&*self.accounts, page);
+            prefetch_index(&*self.own, page);
+            prefetch_index(&*self.streaks, page);
         }
-    }
-
-    pub fn touch_accounts(&self, row: &Row<'_>) {
-        for &target in row.targets.iter().take(TOUCHED) {
-            prefetch_index(&*self.accounts, target as usize);
+        if let Some(later) = rows.get(at + NEAR_TARGETS) {
+            for at in (0..later.targets.len().min(TOUCHED)).step_by(LINE) {
+                prefetch_index(later.targets, at);
+            }
+        }
+        if let Some(later) = rows.get(at + NEAR_ACCOUNTS) {
+            for &target in later.targets.iter().take(TOUCHED) {
+                prefetch_index(&*self.accounts, target as usize);
+            }
         }
     }
 
@@ -265,11 +265,10 @@ impl LedgerBlock {
 
     /// Returns a bitmap of the pages with links that reach the level `from`.
     pub fn all_worth(&self, from: i32) -> Bits {
-        let least = least(from);
         let of = |pages: Range<usize>| {
             Bits::of(pages.start as u64..pages.end as u64, |page| {
-                let page = page as usize;
-                self.units(page).unsigned_abs() >= least[usize::from(self.costs[page])]
+                let cost = self.costs[page as usize];
+                cost > NO_LINKS && cost != REMOTE && self.is_worth(page as u32, from)
             })
         };
         self.over_all(of, Bits::and)
@@ -321,6 +320,7 @@ impl LedgerBlock {
 
     /// Passes on the difference between the shares of X after a visit and before it. Returns their sum.
     fn hand_on(&mut self, row: &Row<'_>, before: i64, after: i64) -> Result<i128> {
+        self.moved[2] += row.targets.len() as i128;
         let all = row.total();
         let [before, after] = [before, after].map(|own| {
             let shares = Shares::over(own.unsigned_abs(), self.totals.damping, all);
@@ -515,13 +515,6 @@ fn paid(each: i64, weight: u64) -> i64 {
 
 fn cost_of(row: &Row<'_>) -> Cost {
     cost(row.degree() as u64)
-}
-
-/// Error for rows that do not belong to a settled state.
-fn not_of_these(page: u32) -> Error {
-    Error::internal(format!(
-        "the row of page {page} is another one than it was settled with"
-    ))
 }
 
 fn unknown(page: u32, pages: u64) -> Error {

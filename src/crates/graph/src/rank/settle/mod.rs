@@ -172,38 +172,26 @@ impl Scores for SettlingResult {
 impl SettlingResult {
     /// Returns the unit of importances, if all pages have the same weight.
     pub fn units(&self, estimator: Estimator) -> ScoreUnits {
-        let sums = self.sums;
-        match estimator {
-            Estimator::Received => ScoreUnits {
-                offset: self.totals.paid(),
-                sum: sums.0,
-            },
-            Estimator::Distributed => ScoreUnits {
-                offset: 0.0,
-                sum: sums.1,
-            },
-        }
+        let (offset, sum) = match estimator {
+            Estimator::Received => (self.totals.paid(), self.sums.0),
+            Estimator::Distributed => (0.0, self.sums.1),
+        };
+        ScoreUnits { offset, sum }
     }
 
     /// Yields (y, x) of `len` pages from `first` on: importance and distributed. Each sums to 1 over all pages.
     fn estimates(&self, first: u64, len: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
-        let (block, paid) = (&self.block, self.totals.paid());
-        let pages = block.cells(first as usize, len).zip(first as usize..);
-        pages.map(move |((own, account), page)| {
-            self.estimate(own, account, paid * block.weight(page) as f64)
+        let (paid, sums) = (self.totals.paid(), self.sums);
+        let pages = self.block.cells(first as usize, len);
+        pages.map(move |(own, account, weight)| {
+            // Few sums are so large that they need the slow conversion, which rounds the same.
+            let received = match own.checked_add(account) {
+                Some(received) => received as f64,
+                None => (i128::from(own) + i128::from(account)) as f64,
+            };
+            let received = received + paid * weight as f64;
+            (received.max(0.0) / sums.0, own.max(0) as f64 / sums.1)
         })
-    }
-
-    /// Returns (importance, distributed) of a page, given its X, D and the virtual page's payment.
-    fn estimate(&self, own: i64, account: i64, paid: f64) -> (f64, f64) {
-        // Few sums are so large that they need the slow conversion, which rounds the same.
-        let received = match own.checked_add(account) {
-            Some(received) => received as f64,
-            None => (i128::from(own) + i128::from(account)) as f64,
-        };
-        let received = received + paid;
-        let sums = self.sums;
-        (received.max(0.0) / sums.0, own.max(0) as f64 / sums.1)
     }
 
     /// Checks that D is the function of X defined in the module documentation over these rows, within the stated bound
@@ -331,13 +319,6 @@ impl Settling<'_> {
         Ok(())
     }
 
-    /// Calls `update` with the block, which may pass something on, and counts the links that it returns.
-    fn update(&mut self, update: impl Fn(&mut LedgerBlock) -> Result<u64> + Sync) -> Result<()> {
-        let touched = self.hand_on(|_, block| update(block))?;
-        self.progress.links_touched = touched.iter().sum();
-        Ok(())
-    }
-
     /// Settles from the current state; returns `None` if settling from nothing is as quick.
     fn resume(
         mut self,
@@ -395,17 +376,9 @@ pub fn settle_from(
     if !is_same {
         settling.make_room(totals.effort.links)?;
     }
-    settling.update(|block| {
-        let mut touched = 0;
-        Stop::is_whole(start.old_rows(&mut |row| {
-            touched += block.take_back(&row)?;
-            Ok(())
-        }))?;
-        Stop::is_whole(start.new_rows(&mut |row| {
-            touched += block.hand_out(&row)?;
-            Ok(())
-        }))?;
-        Ok(touched)
+    settling.hand_on(|_, block| {
+        Stop::is_whole(start.old_rows(&mut |row| block.take_back(&row).map_err(Stop::Failed)))?;
+        Stop::is_whole(start.new_rows(&mut |row| block.hand_out(&row).map_err(Stop::Failed)))
     })?;
     let waiting = if is_same {
         Some(settling.weigh(None)?.0)
@@ -481,14 +454,8 @@ pub fn settle_near(
     settling.totals.virtual_page = sum;
     settling.totals.is_first_sweep = false;
     settling.make_room(0)?;
-    settling.update(|block| {
-        let mut touched = 0;
-        rows.sweep(&mut |row| {
-            touched += block.hand_out(&row)?;
-            Ok(())
-        })?;
-        Ok(touched)
-    })?;
+    settling
+        .hand_on(|_, block| rows.sweep(&mut |row| block.hand_out(&row).map_err(Stop::Failed)))?;
     let waiting = settling.end_sweep()?;
     settling.resume(waiting, options, watch)
 }

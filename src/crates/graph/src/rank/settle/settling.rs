@@ -63,7 +63,6 @@ pub(super) struct Settling<'r> {
     pub shards: Vec<ShardRows<'r>>,
     pub peers: &'r mut dyn Peers,
     pub progress: SettlingProgress,
-    pub links: u64,
     /// True if it started from a state, which has the costs of all rows.
     pub is_resumed: bool,
     /// Certificate of the last state that was weighed.
@@ -79,14 +78,21 @@ pub(super) struct Settling<'r> {
 }
 
 impl<'r> Settling<'r> {
-    /// Begins with pages that have nothing; all shards together have `pages`.
+    /// Begins with pages that have nothing.
     pub fn new(
         shards: Vec<ShardRows<'r>>,
-        pages: u64,
         damping: u64,
         teleport: &Teleport,
         peers: &'r mut dyn Peers,
     ) -> Result<Settling<'r>> {
+        let mut sums = shards.iter().fold([0; 2], |sums, shard| {
+            plus(
+                sums,
+                [shard.own_pages(), shard.rows.links()].map(i128::from),
+            )
+        });
+        peers.sum(&mut sums)?;
+        let [pages, links] = sums.map(|sum| sum as u64);
         let totals = LedgerTotals {
             pages,
             damping,
@@ -97,17 +103,13 @@ impl<'r> Settling<'r> {
             is_first_sweep: true,
         };
         let mut blocks = Vec::with_capacity(shards.len());
-        let mut links = [0];
         for shard in &shards {
             let mut block = LedgerBlock::new(shard.rows.pages(), totals, teleport.clone())?;
             for remote in shard.remote {
                 block.set_remote(&remote.here)?;
             }
             blocks.push(block);
-            links[0] += i128::from(shard.rows.links());
         }
-        peers.sum(&mut links)?;
-        let links = links[0] as u64;
         Ok(Settling {
             blocks,
             totals,
@@ -118,7 +120,6 @@ impl<'r> Settling<'r> {
                 links,
                 ..SettlingProgress::default()
             },
-            links,
             is_resumed: false,
             certificate: certify(0.0, f64::INFINITY, 0.0),
             by_itself: false,
@@ -135,7 +136,7 @@ impl<'r> Settling<'r> {
         peers: &'r mut dyn Peers,
     ) -> Result<Settling<'r>> {
         let shard = ShardRows { rows, remote: &[] };
-        Settling::new(vec![shard], rows.pages(), damping, teleport, peers)
+        Settling::new(vec![shard], damping, teleport, peers)
     }
 
     /// Calls `work` on each block, which may pass something on, and returns the results.
@@ -149,10 +150,12 @@ impl<'r> Settling<'r> {
             Ok((work(at, block)?, block.take_moved()))
         })?;
         let (results, moved): (Vec<T>, Vec<_>) = done.into_iter().unzip();
-        let mut moved = moved.into_iter().fold([0; 2], plus);
+        let mut moved = moved.into_iter().fold([0; 3], plus);
         self.peers.sum(&mut moved)?;
-        self.totals.sum += moved[0];
-        self.totals.virtual_page += moved[1];
+        let [own, virtual_page, links] = moved;
+        self.totals.sum += own;
+        self.totals.virtual_page += virtual_page;
+        self.progress.links_touched += links as u64;
         Ok(results)
     }
 
@@ -264,94 +267,58 @@ const STALLED_PART: u32 = 16;
 /// no more than 1 - d.
 const PATIENCE_UNDAMPED: f64 = 4.0;
 
-#[derive(Default)]
-struct SweepResult {
-    /// Number of rows considered, and of their links.
-    rows: u64,
-    links: u64,
-    /// Number of rows with links that count, and of their links.
-    linked: (u64, u64),
-    /// Number of links of the visited rows.
-    links_touched: u64,
-    /// True if it was not stopped.
-    whole: bool,
-}
-
-/// Distance in rows at which a page's numbers are prefetched: rows come in the order of a crawl, so their pages are
-/// scattered in memory.
-const NEAR: usize = 16;
-/// Distance in rows at which a row's targets are prefetched.
-const NEAR_TARGETS: usize = 10;
-/// Distance in rows at which the accounts of a row's targets are prefetched.
-const NEAR_ACCOUNTS: usize = 4;
 /// Number of rows between two checks whether to stop.
 const ASK_EVERY: u64 = 1 << 16;
 
 /// Visits the pages of a block that reach the level. In the first sweep the rows are not known yet, and all pages are
-/// considered; later sweeps consider those that reached the level at the start.
+/// considered; later sweeps consider those that reached the level at the start. Returns false if it was stopped.
 fn sweep_block(
     block: &mut LedgerBlock,
     rows: &dyn Rows,
     (level, is_first): (VisitLevel, bool),
     is_over: &(dyn Fn() -> bool + Sync),
-) -> Result<SweepResult> {
+) -> Result<bool> {
     let marked: Option<Bits> = match level {
         VisitLevel::From(from) if !is_first => Some(block.all_worth(from)),
         _ => None,
     };
-    let mut swept = SweepResult::default();
-    let mut visit = |block: &mut LedgerBlock, row: Row<'_>| {
-        if swept.rows.is_multiple_of(ASK_EVERY) && is_over() {
-            return Err(Stop::Enough);
-        }
-        let links = row.targets.len() as u64;
-        swept.rows += 1;
-        swept.links += links;
-        if is_first {
-            block.know(&row)?;
-        } else {
-            block.check_known(&row)?;
-        }
-        if block.has_links(row.page) {
-            swept.linked.0 += 1;
-            swept.linked.1 += links;
-            let (rows, links_so_far) = swept.linked;
-            let level = level.of(rows, links_so_far);
-            if block.is_worth(row.page, level) {
-                block.visit(&row)?;
-                swept.links_touched += links;
-            }
-        }
-        Ok(())
-    };
-    let mut visit_all = |block: &mut LedgerBlock, rows: &[Row<'_>]| {
+    let mut considered = 0u64;
+    // Rows with links so far, and their links.
+    let mut linked = (0, 0);
+    let mut visit = |rows: &[Row<'_>]| {
         for (at, row) in rows.iter().enumerate() {
-            if let Some(later) = rows.get(at + NEAR) {
-                block.touch(later.page);
+            block.prefetch(rows, at);
+            if considered.is_multiple_of(ASK_EVERY) && is_over() {
+                return Err(Stop::Enough);
             }
-            if let Some(later) = rows.get(at + NEAR_TARGETS) {
-                LedgerBlock::touch_targets(later);
+            considered += 1;
+            if is_first {
+                block.know(row)?;
+            } else {
+                block.check_known(row)?;
             }
-            if let Some(later) = rows.get(at + NEAR_ACCOUNTS) {
-                block.touch_accounts(later);
+            if block.has_links(row.page) {
+                linked.0 += 1;
+                linked.1 += row.targets.len() as u64;
+                if block.is_worth(row.page, level.of(linked.0, linked.1)) {
+                    block.visit(row)?;
+                }
             }
-            visit(block, *row)?;
         }
         Ok(())
     };
     let ended = match &marked {
-        None => rows.walk(&mut |rows| visit_all(block, rows)),
-        Some(marked) => rows.walk_some(marked, &mut |rows| visit_all(block, rows)),
+        None => rows.walk(&mut visit),
+        Some(marked) => rows.walk_some(marked, &mut visit),
     };
-    swept.whole = Stop::is_whole(ended)?;
-    let expected = marked.map_or(swept.rows, |marked| marked.count());
-    if swept.whole && swept.rows != expected {
+    let whole = Stop::is_whole(ended)?;
+    let expected = marked.map_or(considered, |marked| marked.count());
+    if whole && considered != expected {
         return Err(Error::internal(format!(
-            "the rows are not the same in every sweep: {} of {expected} pages with links had one",
-            swept.rows
+            "the rows are not the same in every sweep: {considered} of {expected} pages with links had one"
         )));
     }
-    Ok(swept)
+    Ok(whole)
 }
 
 impl Settling<'_> {
@@ -385,7 +352,7 @@ impl Settling<'_> {
             next = self.look(options, &waiting, whole, watch)?;
         }
         // Settling from nothing may resolve more.
-        let is_useless = self.is_resumed && self.by_itself && !self.is_reached(options);
+        let is_useless = self.is_resumed && self.by_itself && !self.is_within(options.until);
         if is_useless {
             return Ok(None);
         }
@@ -401,7 +368,10 @@ impl Settling<'_> {
         whole: bool,
         watch: &mut dyn Watch,
     ) -> Result<Option<VisitLevel>> {
-        self.certificate = self.certify(options, waiting);
+        let of_all = |units: u128| ratio_up(units, self.totals.sum.unsigned_abs());
+        // Bounds the rounding of Y against one step from X.
+        let rounding = self.totals.strayed + 2 * u128::from(self.progress.links);
+        self.certificate = certify(options.damping(), of_all(waiting.norm()), of_all(rounding));
         self.progress.bound = self.certificate.received_l1;
         watch.swept(&self.progress);
         self.by_itself = whole && (self.is_enough(options) || self.is_stuck(options, waiting));
@@ -410,10 +380,6 @@ impl Settling<'_> {
         self.peers.sum(&mut over)?;
         let is_over = self.by_itself || !whole || over[0] > 0;
         Ok((!is_over).then(|| self.level(options, waiting)))
-    }
-
-    fn is_reached(&self, options: &RankOptions) -> bool {
-        self.is_within(options.until)
     }
 
     fn is_within(&self, bound: f64) -> bool {
@@ -428,7 +394,7 @@ impl Settling<'_> {
         let sums = (sum + received as f64, sum + distributed as f64);
         let effort = Effort {
             until: options.until,
-            reached: self.is_reached(options),
+            reached: self.is_within(options.until),
             sweeps: self.progress.sweeps,
             links_touched: self.progress.links_touched,
             links: self.progress.links,
@@ -460,20 +426,10 @@ impl Settling<'_> {
             block.begin_sweep(over_relaxes);
             sweep_block(block, shards[at].rows, (level, is_first), &is_over)
         })?;
-        let of = |of: &SweepResult| {
-            let links = [of.links_touched, of.links].map(i128::from);
-            [links[0], links[1], (!of.whole).into()]
-        };
-        let mut all = swept.iter().map(of).fold([0; 3], plus);
-        self.peers.sum(&mut all)?;
-        let [touched, links, stopped] = all;
-        let whole = stopped == 0;
-        self.progress.links_touched += touched as u64;
-        if is_first && whole {
-            self.links = links as u64;
-        }
+        let mut stopped = [swept.iter().map(|&whole| i128::from(!whole)).sum()];
+        self.peers.sum(&mut stopped)?;
         self.cross(false)?;
-        Ok(whole)
+        Ok(stopped == [0])
     }
 
     /// Visits pages without links, checks the law, keeps numbers small, and computes what waits. Returns `None` if an
@@ -482,7 +438,7 @@ impl Settling<'_> {
         let each = self.pay_dangling()?;
         let (mut waiting, is_large) = self.weigh(Some(each))?;
         if is_large {
-            self.halve(self.links)?;
+            self.halve(self.progress.links)?;
             (waiting, _) = self.weigh(None)?;
         }
         if self.totals.sum > 0 {
@@ -494,16 +450,9 @@ impl Settling<'_> {
         }
     }
 
-    fn certify(&self, options: &RankOptions, waiting: &LevelHistogram) -> Certificate {
-        let of_all = |units: u128| ratio_up(units, self.totals.sum.unsigned_abs());
-        // Bounds the rounding of Y against one step from X.
-        let rounding = self.totals.strayed + 2 * u128::from(self.links);
-        certify(options.damping(), of_all(waiting.norm()), of_all(rounding))
-    }
-
     /// Returns true if the accuracy is as requested, and more would not be cheap.
     fn is_enough(&self, options: &RankOptions) -> bool {
-        let next = self.progress.links_touched + self.links;
+        let next = self.progress.links_touched + self.progress.links;
         self.is_within(options.on_to) && (next >= options.spare || self.is_within(FINEST))
     }
 
@@ -537,7 +486,7 @@ impl Settling<'_> {
         let damping = options.damping();
         let until = if self.is_within(options.on_to) {
             FINEST
-        } else if self.is_reached(options) {
+        } else if self.is_within(options.until) {
             options.on_to
         } else {
             options.until

@@ -62,17 +62,11 @@ pub fn settle_shards(
     options: &RankOptions,
     watch: &mut dyn Watch,
 ) -> Result<Option<Vec<SettlingResult>>> {
-    let mut pages = [shards
-        .iter()
-        .map(|shard| i128::from(shard.own_pages()))
-        .sum()];
-    peers.sum(&mut pages)?;
-    let [pages] = pages;
-    if pages == 0 {
+    let uniform = Teleport::default();
+    let settling = Settling::new(shards.to_vec(), options.damping, &uniform, peers)?;
+    if settling.totals.pages == 0 {
         return Ok(None);
     }
-    let (shards, uniform) = (shards.to_vec(), Teleport::default());
-    let settling = Settling::new(shards, pages as u64, options.damping, &uniform, peers)?;
     let level = VisitLevel::Beginning(settling.totals.at_first());
     settling.run(options, Some(level), watch)
 }

@@ -45,27 +45,6 @@ pub(super) fn level(units: u64, cost: Cost) -> i32 {
     logarithm(units) + 256 - i32::from(cost)
 }
 
-/// Returns for each cost the least units that reach the level `from`; an unreachable value for pages without links.
-pub(super) fn least(from: i32) -> [u64; 256] {
-    std::array::from_fn(|cost| match cost as Cost {
-        NO_ROW | NO_LINKS | REMOTE => u64::MAX,
-        cost => with_logarithm(from.saturating_sub(level(0, cost))),
-    })
-}
-
-/// Returns the least value whose logarithm is at least `least`.
-fn with_logarithm(least: i32) -> u64 {
-    let (octave, eighths) = match u32::try_from(least) {
-        Err(_) | Ok(0) => return 0,
-        Ok(least) => (least / STEPS, u64::from(STEPS + least % STEPS)),
-    };
-    match octave {
-        0..3 => eighths.div_ceil(1 << (3 - octave)),
-        3..64 => eighths << (octave - 3),
-        _ => u64::MAX,
-    }
-}
-
 /// Level from which pages are visited.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum VisitLevel {
@@ -175,15 +154,6 @@ mod tests {
         assert!(values.is_sorted());
         assert_eq!(logarithm(u64::MAX), 64 * 8 - 1);
         assert_eq!(logarithm(12), 8 * 3 + 4);
-        for least in -1..64 * 8 {
-            let value = with_logarithm(least);
-            assert!(logarithm(value) >= least);
-            assert!(
-                value == 0 || logarithm(value - 1) < least || value == 1,
-                "{least}"
-            );
-        }
-        assert_eq!(with_logarithm(64 * 8), u64::MAX);
     }
 
     #[test]
@@ -192,26 +162,6 @@ mod tests {
             for links in [1, 2, 1000, u64::from(u32::MAX), u64::MAX] {
                 assert!(cost(links) > NO_LINKS);
                 assert!((0..LEVELS as i32).contains(&level(units, cost(links))));
-            }
-        }
-    }
-
-    /// Comparing with the least units agrees with the level.
-    #[test]
-    fn the_least_units_are_those_of_the_level() {
-        for from in [i32::MIN, 0, 1, 100, 251, 300, 512, 700, i32::MAX] {
-            for (cost, &least) in (0..=Cost::MAX).zip(&least(from)) {
-                if [NO_ROW, NO_LINKS, REMOTE].contains(&cost) {
-                    assert_eq!(least, u64::MAX);
-                    continue;
-                }
-                let is_worth = |units: u64| level(units, cost) >= from;
-                // 0 counts as 1, and X and D leave room for no more than this.
-                assert!(least == u64::MAX || is_worth(least), "{from} {cost}");
-                assert!(
-                    least <= 1 || !is_worth((least - 1).min(1 << 63)),
-                    "{from} {cost}"
-                );
             }
         }
     }
