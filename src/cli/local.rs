@@ -112,7 +112,7 @@ impl LocalArgs {
             failing.drain(..).for_each(|page| known.lost(page));
         }
         let mut matrix = known.matrix();
-        let mut ranks = options.ranks(&matrix, &[]);
+        let mut ranks = matrix.ranks(&options.power, &[]);
         let asked = match self.n {
             Some(n) => options.requests(&matrix, &ranks, usize::try_from(n)?, |_| 0),
             None => Vec::new(),
@@ -120,7 +120,7 @@ impl LocalArgs {
         if !failing.is_empty() {
             failing.into_iter().for_each(|page| known.lost(page));
             matrix = known.matrix();
-            ranks = options.ranks(&matrix, &[]);
+            ranks = matrix.ranks(&options.power, &[]);
         }
         let names = names(&snapshot, asked.iter().map(|asked| asked.page))?;
         let next = asked.iter().zip(names).map(|(asked, url)| Candidate {

@@ -262,7 +262,7 @@ impl<'a> World<'a> {
         let mut known = self.domain(domain)?;
         let mut options = course.options;
         let mut matrix = known.matrix();
-        let mut ranks = options.ranks(&matrix, &[]);
+        let mut ranks = matrix.ranks(&options.power, &[]);
         outcome.ranking_s += began.elapsed().as_secs_f64();
         let plain = LocalOptions {
             extrapolates: false,
@@ -294,7 +294,7 @@ impl<'a> World<'a> {
             }
             let began = Instant::now();
             matrix = known.matrix();
-            ranks = options.ranks(&matrix, &ranks);
+            ranks = matrix.ranks(&options.power, &ranks);
             outcome.ranking_s += began.elapsed().as_secs_f64();
             if curve && round + 1 < course.rounds {
                 let now = estimate(&known, &matrix, &ranks, &options);

@@ -82,16 +82,6 @@ impl LocalOptions {
         }
     }
 
-    /// Returns the ranks of all members, as exactly as the policy needs them, from those `before` a round.
-    pub fn ranks(&self, matrix: &Matrix, before: &[f64]) -> Vec<f64> {
-        let residual = self.policy.threshold(self.power.residual);
-        let power = PowerOptions {
-            residual,
-            ..self.power
-        };
-        matrix.ranks(&power, before)
-    }
-
     /// Returns the `count` pages of the frontier to fetch next, best first; fewer if there are no more. Among equal
     /// scores, those with the smallest `tie` come first, then those known first.
     pub fn requests(

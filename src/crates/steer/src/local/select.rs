@@ -103,15 +103,6 @@ impl Policy {
             Policy::Share => flows(matrix, &returned(matrix, ranks)),
         }
     }
-
-    /// Returns the threshold of the power method that scores need, if the estimate needs `threshold`.
-    pub fn threshold(self, threshold: f64) -> f64 {
-        match self {
-            // Coarse ranks suffice: measured, no distance changed in three digits, at a sixth of the steps.
-            Policy::Share => threshold.max(1e-2),
-            _ => threshold,
-        }
-    }
 }
 
 /// Returns for each page of the frontier the sum of `held[k] w/(o[k] + w)` over the members k that link to it.

@@ -44,7 +44,7 @@ fn searched(
     let mut ranks = Vec::new();
     for _ in 0..rounds {
         let matrix = known.matrix();
-        ranks = options.ranks(&matrix, &ranks);
+        ranks = matrix.ranks(&options.power, &ranks);
         let asked = options.requests(&matrix, &ranks, count, |_| 0);
         assert!(asked.len() <= count);
         if asked.is_empty() {
@@ -55,7 +55,7 @@ fn searched(
             known.fetch(asked.page, web[asked.page as usize].iter().copied());
         }
     }
-    ranks = options.ranks(&known.matrix(), &ranks);
+    ranks = known.matrix().ranks(&options.power, &ranks);
     (known, ranks)
 }
 
@@ -606,7 +606,7 @@ fn a_domain_without_links_out_has_nothing_to_fetch() {
     let web: Web = vec![vec![1], vec![0], vec![0]];
     let (known, options) = (known(&web, 2, 0), LocalOptions::of(0.85));
     let matrix = known.matrix();
-    let ranks = options.ranks(&matrix, &[]);
+    let ranks = matrix.ranks(&options.power, &[]);
     assert_eq!(options.requests(&matrix, &ranks, 10, |_| 0), []);
     let estimate = estimate(&known, &matrix, &ranks, &options);
     assert!(l1(&estimate.ranks, &[0.5, 0.5]) < 1e-6);
