@@ -6,7 +6,7 @@
 //! largest weight of its pages. Lines are read as in other lists ([`crate::rules::list`]): names are kept as hashes.
 //! Lines that are not URLs and name no page are skipped and counted; those that look like a misspelt rule are errors.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::rank::Teleport;
@@ -28,8 +28,7 @@ pub struct ChosenList {
     /// Weights by canonical URL or name.
     named: NameMap<ChosenLine>,
     patterns: Vec<(Scope, ChosenLine)>,
-    /// Names that are not URLs, by the first line of each.
-    opaque: BTreeMap<u32, OpaqueName>,
+    opaque: Vec<OpaqueLine>,
     comments: u64,
 }
 
@@ -40,11 +39,12 @@ struct ChosenLine {
     weight: u32,
 }
 
+/// Line with a name that is not a URL.
 #[derive(Debug, Clone)]
-struct OpaqueName {
+struct OpaqueLine {
+    /// Number of the first line with this name.
+    first: u32,
     why: Reject,
-    /// Number of lines with this name.
-    lines: u64,
     /// Text of the name, if it looks like a rule.
     rule: Option<String>,
 }
@@ -102,17 +102,10 @@ impl ChosenList {
         if let Some(why) = line.why {
             let text = std::str::from_utf8(&line.name).unwrap_or_default();
             let rule = looks_like_rule(text).then(|| text.to_owned());
-            if first.number == number {
-                self.named
-                    .take(OPAQUE_BYTES + rule.as_ref().map_or(0, String::len) as u64)?;
-            }
-            let name = self.opaque.entry(first.number);
-            name.or_insert(OpaqueName {
-                why,
-                lines: 0,
-                rule,
-            })
-            .lines += 1;
+            self.named
+                .take(OPAQUE_BYTES + rule.as_ref().map_or(0, String::len) as u64)?;
+            let first = first.number;
+            self.opaque.push(OpaqueLine { first, why, rule });
         }
         Ok(())
     }
@@ -135,7 +128,7 @@ pub struct ChosenPages {
 impl ChosenPages {
     pub fn new(chosen: Arc<ChosenList>) -> ChosenPages {
         ChosenPages {
-            unknown: chosen.opaque.keys().copied().collect(),
+            unknown: chosen.opaque.iter().map(|line| line.first).collect(),
             chosen,
             weights: Vec::new(),
             found: 0,
@@ -160,15 +153,15 @@ impl ChosenPages {
             comments: self.chosen.comments,
             ..SkippedLines::default()
         };
-        let names = self.chosen.opaque.iter();
-        for (line, name) in names.filter(|(line, _)| self.unknown.contains(line)) {
-            if let Some(rule) = &name.rule {
+        let lines = self.chosen.opaque.iter();
+        for line in lines.filter(|line| self.unknown.contains(&line.first)) {
+            if let Some(rule) = &line.rule {
                 return Err(Error::Usage(format!(
                     "`teleport`: line {}: {rule:?} is neither the name of a page nor a rule: {RULES}",
-                    u64::from(*line) + 1
+                    u64::from(line.first) + 1
                 )));
             }
-            skipped.count(name.why, name.lines);
+            skipped.count(line.why, 1);
         }
         Ok(skipped)
     }
