@@ -45,23 +45,18 @@ pub struct Comparison {
     /// Number of pages on the right side, the reference.
     pub right_pages: u64,
     pub common_pages: u64,
-    /// Number of pages on at least one side.
     pub union_pages: u64,
     /// Sum of the absolute differences over the union of the pages, 0 to 2.
     pub l1: f64,
-    /// Root of the sum of the squared differences.
     pub l2: f64,
-    /// Largest absolute difference of a page.
     pub linf: f64,
     /// Mean of 100 |left - right| / right over all pages whose reference is not 0 (Abiteboul, Preda, Cobena, WWW 2003,
     /// section 4.2). A page that only the reference has counts with an error of 100 %.
     pub relative_error_percent: f64,
-    /// Number of pages in `relative_error_percent`.
     pub relative_error_pages: u64,
     /// Mean like `relative_error_percent` over the tenth of its pages (rounded up) that the reference ranks highest
     /// (figure 3 of the same paper).
     pub relative_error_top_tenth_percent: f64,
-    /// Number of pages in `relative_error_top_tenth_percent`.
     pub relative_error_top_tenth_pages: u64,
     /// Number of pages of the union left out of the relative errors: the reference is 0, or lacks the page.
     pub reference_zero_pages: u64,

@@ -42,7 +42,7 @@ const EXACT: f64 = 1e-6;
 /// Bound on the rounding of sums and quotients of few steps.
 const ROUNDING: f64 = 1e-12;
 
-/// Bounds on the importance of the fetched pages for readers who start at the seeds; see the module documentation.
+/// Bounds on the importance of the fetched pages for readers who start at the seeds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoverageBounds {
     /// Lower bound on the share of what readers see that was fetched, from 0 to 1.
@@ -57,7 +57,7 @@ pub struct SeedShares {
     settled: Option<SettlingResult>,
     /// k, rounded down.
     scale: f64,
-    /// Bitmap of the pages that have a row.
+    /// Pages that have a row.
     read: Bits,
     /// Bound by which a sum of [shares](SeedShares::share) may exceed what readers see of these pages.
     pub slack: f64,

@@ -46,7 +46,6 @@ pub struct PowerOptions {
 }
 
 impl Default for PowerOptions {
-    /// Returns options with damping 0.85 and residual 1e-12.
     fn default() -> Self {
         PowerOptions {
             damping: 0.85,
@@ -70,7 +69,7 @@ pub struct PageRank {
     pub converged: bool,
 }
 
-/// Computes PageRank from a uniform start. See the module documentation.
+/// Computes PageRank from a uniform start.
 pub fn pagerank(graph: &Graph, options: PowerOptions) -> Result<PageRank> {
     pagerank_for(graph, options, &Teleport::default())
 }
@@ -182,7 +181,6 @@ impl<W: Weight> Walk<'_, W> {
     }
 }
 
-/// Returns ||a - b||_1.
 fn distance(a: &[f64], b: &[f64]) -> f64 {
     CompensatedSum::of(a.iter().zip(b).map(|(a, b)| (a - b).abs()))
 }

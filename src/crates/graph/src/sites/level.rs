@@ -15,7 +15,6 @@ use crate::{Error, Result};
 )]
 #[serde(try_from = "String", into = "String")]
 pub enum Level {
-    /// Single pages, not grouped.
     #[default]
     Page,
     /// Hosts, whatever the scheme and port.

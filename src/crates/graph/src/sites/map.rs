@@ -10,7 +10,6 @@ use crate::{Error, Result};
 
 /// Number in the column for a page without a site.
 pub const NO_SITE: u32 = u32::MAX;
-/// Number of names between two checks of the memory.
 const LOOK_EVERY: usize = 1 << 14;
 /// Memory per site during lookups by name, besides the name: twice the slots of a hash table, and the allocator's
 /// overhead.

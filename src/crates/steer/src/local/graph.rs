@@ -18,7 +18,6 @@ const LOST: u32 = u32::MAX - 2;
 /// fetched are members, too.
 #[derive(Debug, Clone, Default)]
 pub struct LocalGraph {
-    /// Number of members in the domain.
     pub domain: usize,
     /// Page of each member, those found gone included.
     pub fetched: Vec<u32>,

@@ -13,11 +13,7 @@
 //! and p* = E_L g / ||E_L g||_1 is sought, the PageRank g of G on the domain (section 4). [`LocalOptions`] has the steps
 //! of FindGlobalPR (Algorithm 2): F begins as L; in each of T rounds a [`Policy`] chooses k pages of the frontier, they
 //! are fetched and join F, and the PageRank f of F is recomputed by the power method; at the end `estimate` restricts it
-//! to the domain. With k T = n or 2n pages outside the distance to p* falls to a fraction. When no page is left to
-//! fetch, F is everything reachable, and if that is the web, f is g.
-//!
-//! [`LocalGraph`] and [`Matrix`] hold the rows of fetched pages: all is sparse, and a round takes time and memory
-//! proportional to them, but for a few bytes for each page of the web.
+//! to the domain. When no page is left to fetch, F is everything reachable, and if that is the web, f is g.
 //!
 //! **Power method** (Algorithm 1):
 //!
@@ -31,9 +27,8 @@
 //! random; here a round starts at the last round's result, or uniformly, so that the same rows give the same bytes; the
 //! result is the same to delta/(1 - alpha).
 //!
-//! **Departures.** Self-links and repeats are dropped (as in the paper, section 5.1). The policies and the estimate
-//! document their additions; [`Policy::Share`] and the extrapolated estimate are ours. Links may have weights, and pages
-//! that are gone or cannot be fetched count as pages without links, as in all rankings of this library.
+//! **Departures.** Self-links and repeats are dropped (as in the paper, section 5.1). [`Policy::Share`] and the
+//! extrapolated estimate are ours. Links may have weights. Pages that are gone or cannot be fetched have no links.
 
 mod estimate;
 mod graph;

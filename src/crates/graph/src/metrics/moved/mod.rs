@@ -14,9 +14,8 @@
 //!
 //! The right side is the [`margin`]. A change of more than the margin is *certain*: PageRank itself changed, in that
 //! direction. The published bounds exceed the rounding of the published values and of one subtraction many times over.
-//! pi is the PageRank of the snapshot's own window: the links as they were read in it, each page's weighted by the cash
-//! they carried. So a certain change is one between those two graphs; links that the second window did not read are not
-//! in it. Without both bounds nothing is certain. Changes within the margin count as unchanged.
+//! pi is the PageRank of the snapshot's own links, so a certain change is one between those two graphs. Without both
+//! bounds nothing is certain. Changes within the margin count as unchanged.
 //!
 //! **Dilution.** The importances of all pages sum to 1, so added pages reduce those of most others. A page that keeps
 //! its ratio to the mean page, x_j n for n pages, changes by
@@ -68,9 +67,7 @@ pub struct Mover {
     pub rank_before: Option<u64>,
     /// Rank in the newer snapshot; absent for a page that it lacks.
     pub rank: Option<u64>,
-    /// Importance in the older snapshot.
     pub importance_before: Option<f64>,
-    /// Importance in the newer snapshot.
     pub importance: Option<f64>,
     /// True if PageRank itself changed in that direction: the importance changed by more than both bounds allow. Absent
     /// without bounds, and for a new page.
@@ -190,13 +187,11 @@ pub fn is_dilution(change: f64, dilution: f64, margin: Option<f64>) -> bool {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Moves {
     pub summary: MoveSummary,
-    /// Pages that rose, largest move first.
+    /// Pages that rose, largest move first; and that fell.
     pub rose: Vec<Mover>,
-    /// Pages that fell, largest move first.
     pub fell: Vec<Mover>,
-    /// Pages on the right side only, best rank first.
+    /// Pages on the right side only, best rank first; and on the left side only.
     pub new: Vec<Mover>,
-    /// Pages on the left side only, best rank first.
     pub missing: Vec<Mover>,
 }
 
@@ -206,28 +201,24 @@ pub struct MoveSummary {
     pub left_pages: u64,
     pub right_pages: u64,
     pub common_pages: u64,
-    /// Number of pages on the right side only.
+    /// Number of pages on the right side only; and on the left side only.
     pub new_pages: u64,
-    /// Number of pages on the left side only.
     pub missing_pages: u64,
-    /// Number of common pages whose importance rose, by more than the margin if there is one.
+    /// Number of common pages whose importance rose, by more than the margin if there is one; and fell.
     pub rose_pages: u64,
-    /// Number of common pages whose importance fell, by more than the margin if there is one.
     pub fell_pages: u64,
     /// Number of other common pages: importance is equal within the margin, or to the bit without one.
     pub unchanged_pages: u64,
     /// Number of pages that rose or fell by dilution alone. See "Dilution" in the module's head.
     pub diluted_pages: u64,
     pub same_rank_pages: u64,
-    /// Certainty margin; see [`margin`].
+    /// See [`margin`].
     pub margin: Option<f64>,
     /// Sum of the absolute changes over all pages of either side, 0 to 2; an absent page counts as 0.
     pub l1: f64,
     /// Part of `l1` that is dilution of common pages.
     pub dilution_l1: f64,
-    /// Root of the sum of the squared changes.
     pub l2: f64,
-    /// Largest absolute change of a page.
     pub linf: f64,
 }
 

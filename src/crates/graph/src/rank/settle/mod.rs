@@ -1,9 +1,8 @@
 //! Settling: computes the PageRank of pages from their links, with a certificate.
 //!
-//! OPIC distributes cash when a page is crawled, and most pages are crawled once, so cash passes over each link a
-//! single time. If the links are kept ([`Rows`]), cash can pass over them again without fetching anything. [`settle`]
-//! does that from the latest row of every page alone: the same rows give the same bytes, whatever their order of
-//! arrival, earlier rankings, and intermediate changes of links.
+//! OPIC distributes cash when a page is crawled, mostly once. Over kept links ([`Rows`]) cash can pass again without
+//! fetching anything. [`settle`] does that from the latest row of every page alone: the same rows give the same bytes,
+//! whatever their order of arrival.
 //!
 //! **The ledger** (`block`). Let X be any estimate and Y = L'X, one step of the damped walk from it. K = Y - X is
 //! *signed cash*: it sums to 0, and where it is 0 everywhere X is PageRank. A visit of page i adds K_i to X_i and
@@ -77,9 +76,6 @@
 //! pass what they have to each other, while s decreases as fast as ||K||_1. Any choice of pages keeps the
 //! certificate. Pages without links are visited all at once after each sweep, which solves their part exactly.
 //!
-//! On the graph cnr-2000, read breadth-first, this takes 3.7, 6.0 and 12.5 sweeps' worth of links (links touched /
-//! links) to a certified bound of 0.01, 1e-4 and 1e-9; visiting every row takes 9, 21 and 55.
-//!
 //! **Memory**: 18 bytes per page ([`BYTES`]), and what reading rows takes.
 
 mod block;
@@ -118,7 +114,6 @@ pub struct SettlingProgress {
     pub sweeps: u64,
     /// Number of links over which something was passed on.
     pub links_touched: u64,
-    /// Number of links in the rows.
     pub links: u64,
     /// Certified bound so far; `None` if it is 2 or more.
     pub bound: Option<f64>,

@@ -14,16 +14,14 @@ use crate::rows::{Bits, Row, Rows, Stop};
 use crate::threads::{lock, par_map};
 use crate::{Error, Result};
 
-/// Sums over all pages of all shards.
+/// Sums over all pages of all shards; `sum` is that of X.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LedgerTotals {
     /// Number of pages of all shards of all processes; a page that several shards know counts once.
     pub pages: u64,
-    /// Damping in 1/2^32.
     pub damping: u64,
     /// W: sum of all weights; n for a uniform teleport.
     pub weights: u64,
-    /// Sum of X over all pages.
     pub sum: i128,
     /// T: units received by the virtual page.
     pub virtual_page: i128,
@@ -56,7 +54,6 @@ impl LedgerTotals {
 
 /// Settling in progress. All processes that settle together call the same methods in the same order.
 pub(super) struct Settling<'r> {
-    /// Blocks of one store, or of each shard of this process in their order.
     pub blocks: Vec<LedgerBlock>,
     pub totals: LedgerTotals,
     /// Shards of this process; a store without shards is one.
@@ -65,7 +62,6 @@ pub(super) struct Settling<'r> {
     pub progress: SettlingProgress,
     /// True if it started from a state, which has the costs of all rows.
     pub is_resumed: bool,
-    /// Certificate of the last state that was weighed.
     pub certificate: Certificate,
     /// True if it reached the bound or further sweeps are useless.
     pub by_itself: bool,
@@ -73,7 +69,6 @@ pub(super) struct Settling<'r> {
     pub best: (f64, u32),
     /// Residual before this sweep, and the share of it that was to be visited.
     pub planned: Option<(f64, f64)>,
-    /// True if pages are over-relaxed in the next sweep.
     pub over_relaxes: bool,
 }
 
@@ -128,7 +123,6 @@ impl<'r> Settling<'r> {
         })
     }
 
-    /// Begins with the pages of a store without shards.
     pub fn of_store(
         rows: &'r dyn Rows,
         damping: u64,
@@ -465,7 +459,6 @@ impl Settling<'_> {
         self.best.1 > self.patience(options) || waiting.is_none()
     }
 
-    /// Returns the number of sweeps without a gain of a thousandth after which settling ends.
     fn patience(&self, options: &RankOptions) -> u32 {
         if self.certificate.residual_l1 > self.certificate.rounding_l1 {
             PATIENCE.max((PATIENCE_UNDAMPED / (1.0 - options.damping())) as u32)

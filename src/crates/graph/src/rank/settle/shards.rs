@@ -90,7 +90,6 @@ pub(super) fn least_sent(units: impl Iterator<Item = u64>) -> u32 {
 
 /// Accounts to be sent to another shard.
 pub(super) struct Message {
-    /// Logarithm of the smallest account that is sent; `None` if all are, exactly.
     least: Option<u32>,
     numbers: Vec<u8>,
     units: Vec<u8>,
@@ -148,7 +147,6 @@ impl Message {
     }
 }
 
-/// Returns the bits after the leading one that are sent of a number.
 fn mantissa(size: u64) -> u8 {
     let first = size.wrapping_shl(size.leading_zeros()) >> (u64::BITS - 1 - MANTISSA);
     first as u8 & ((1 << MANTISSA) - 1)

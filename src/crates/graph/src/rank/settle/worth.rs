@@ -7,9 +7,7 @@ use crate::engine::ratio_up;
 
 /// Cost of a page's links: [`NO_ROW`], [`NO_LINKS`], or more.
 pub type Cost = u8;
-/// Cost of a page that has no row.
 pub(super) const NO_ROW: Cost = 0;
-/// Cost of a page whose row is empty.
 pub(super) const NO_LINKS: Cost = 1;
 /// Smallest cost of a page with links.
 const LINKED: i32 = 2;
@@ -52,7 +50,6 @@ pub(super) enum VisitLevel {
     /// given the mean number of links of the rows with links so far, waits until it has received more. The first such
     /// row is always visited, as it is the mean itself: a sweep without visits would leave X at 0.
     Beginning(i64),
-    /// Level found in a histogram.
     From(i32),
 }
 
@@ -107,7 +104,6 @@ impl LevelHistogram {
         self.units.iter().sum::<i128>() as u128 + u128::from(self.rest)
     }
 
-    /// Returns true if no page has anything to pass on.
     pub fn is_none(&self) -> bool {
         self.visitable() == 0
     }
