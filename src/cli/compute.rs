@@ -120,7 +120,7 @@ impl ComputeArgs {
         }
         anyhow::ensure!(
             !self.level.is_page() || self.sites.is_usual(),
-            "--site-links and --inside are for the links of sites: add --level"
+            "--site-links is for the links of sites: add --level"
         );
         Ok(())
     }
@@ -133,7 +133,6 @@ impl ComputeArgs {
     fn computing(&self, damping: f64) -> anyhow::Result<Computing> {
         let mut computing = Computing::new(measure(&self.measure)?, self.level);
         computing.site_links = self.sites.site_links;
-        computing.inside = self.sites.inside;
         let options = &mut computing.options;
         options.damping = self.damping.unwrap_or(damping);
         options.until = self.until.unwrap_or(options.until);

@@ -165,21 +165,17 @@ pub struct SiteGraphArgs {
     /// What a link from one site to another weighs.
     #[arg(long, value_name = "WHAT", default_value = "count", value_parser = words::<SiteLinks>(SiteLinks::ALL.map(|of| (of.name(), of.about()))))]
     pub site_links: SiteLinks,
-    /// Count links inside a site, too.
-    #[arg(long)]
-    pub inside: bool,
 }
 
 impl SiteGraphArgs {
     pub fn is_usual(&self) -> bool {
-        self.site_links == SiteLinks::default() && !self.inside
+        self.site_links == SiteLinks::default()
     }
 
     /// Returns the settings for links between sites, which take at most `memory` bytes and are sorted in `folder`.
     pub fn pairing<'f>(&self, memory: Option<u64>, folder: &'f Path) -> Pairing<'f> {
         Pairing {
             links: self.site_links,
-            inside: self.inside,
             memory,
             folder,
         }

@@ -203,10 +203,10 @@ fn inputs_are_ranked_without_a_store() {
     }
     lab.file("crawl", CRAWL);
     let done = lab
-        .run("compute crawl --measure in-degree --level domain --inside")
+        .run("compute crawl --measure in-degree --level domain")
         .exits(0);
     let expected = "url\tin_degree\trank\tvisits\tlast_fetch\thost\tdomain\tpage\tpages\n\
-        a.example\t2\t1\t3\t\t\ta.example\t0\t3\nb.example\t1\t2\t1\t\t\tb.example\t1\t1\n";
+        a.example\t1\t1\t3\t\t\ta.example\t0\t3\nb.example\t1\t1\t1\t\t\tb.example\t1\t1\n";
     assert_eq!(done.out, expected);
 }
 

@@ -178,7 +178,7 @@ fn what_cannot_be_written_is_refused_and_leaves_nothing() {
             "leave --measure",
         ),
         (
-            "--links --to tsv --inside -o out --store s",
+            "--links --to tsv --site-links once -o out --store s",
             2,
             "add --level",
         ),
@@ -232,10 +232,8 @@ fn links_between_hosts_are_those_of_their_pages() {
         let pair = (host(source), host(target));
         sources.entry(pair).or_default().push(source);
     }
-    let expected = |inside: bool, weight: &dyn Fn(&[&str]) -> usize| -> BTreeSet<String> {
-        let pairs = sources
-            .iter()
-            .filter(|(pair, _)| inside || pair.0 != pair.1);
+    let expected = |weight: &dyn Fn(&[&str]) -> usize| -> BTreeSet<String> {
+        let pairs = sources.iter().filter(|(pair, _)| pair.0 != pair.1);
         let line = |((from, to), pages): (&(&str, &str), &Vec<&str>)| {
             let weight = match weight(pages) {
                 0 => String::new(),
@@ -245,7 +243,6 @@ fn links_between_hosts_are_those_of_their_pages() {
         };
         pairs.map(line).collect()
     };
-    let distinct = |pages: &[&str]| pages.iter().collect::<BTreeSet<_>>().len();
     let export = "export --links --level host --store s --to tsv";
     let of = |options: &str| {
         let found = lab.run(&format!("{export} {options}")).exits(0).out;
@@ -254,12 +251,10 @@ fn links_between_hosts_are_those_of_their_pages() {
             .map(str::to_owned)
             .collect::<BTreeSet<String>>()
     };
-    let counted = expected(false, &|pages| pages.len());
+    let counted = expected(&|pages| pages.len());
     assert!(counted.len() > 20);
     assert_eq!(of(""), counted);
-    assert_eq!(of("--inside"), expected(true, &|pages| pages.len()));
-    assert_eq!(of("--site-links pages"), expected(false, &distinct));
-    assert_eq!(of("--site-links once"), expected(false, &|_| 0));
+    assert_eq!(of("--site-links once"), expected(&|_| 0));
     assert!(lab.names().iter().all(|name| name == "a" || name == "s"));
 
     let found = lab.run("export --links --level host --to common-crawl -o g --store s --json");
@@ -282,7 +277,7 @@ fn links_between_hosts_are_those_of_their_pages() {
     };
     let edges = unpacked(lab.path("g/edges.txt.gz"));
     let edges: BTreeSet<String> = edges.iter().map(named).collect();
-    assert_eq!(edges, expected(false, &|_| 0));
+    assert_eq!(edges, expected(&|_| 0));
 
     // The public suffix list has no `example`, so each host, h0.example to h6.example, is a domain of its own.
     lab.run("export --links --level domain --to common-crawl -o d --store s")

@@ -148,18 +148,18 @@ fn rankings_are_told_as_the_commands_tell_them() {
     lab.run("ingest a.jsonl --store s");
     let mut serving = lab.start("serve --store s --listen 127.0.0.1:0");
     let address = address(&mut serving);
-    let (status, body) = get(address, "/top?level=domain&measure=out-degree");
+    let (status, body) = get(address, "/top?level=domain&measure=pagerank");
     assert_eq!(status, 404);
     assert!(String::from_utf8_lossy(&body).contains("none was computed beside it"));
-    for round in ["", " --inside"] {
+    for round in ["", " --damping 0.5"] {
         lab.run(&format!(
-            "compute --store s --level domain --measure out-degree{round}"
+            "compute --store s --level domain --measure pagerank{round}"
         ))
         .exits(0);
         for (path, line) in [
             (
-                "level=domain&measure=out-degree",
-                "--level domain --measure out-degree",
+                "level=domain&measure=pagerank",
+                "--level domain --measure pagerank",
             ),
             ("level=prefix%3A1", "--level prefix:1"),
             ("scope=url:*1*", "--scope url:*1*"),

@@ -31,8 +31,7 @@ fn options_without_effect_are_refused() {
         // Parameters that a measure does not have, and parameters of sites for pages.
         "compute --store s --measure harmonic --damping 0.5",
         "compute --store s --measure harmonic --until 1e-3",
-        "compute --store s --measure pagerank --inside",
-        "compute --store s --measure pagerank --site-links pages",
+        "compute --store s --measure pagerank --site-links once",
         // Without a list these have no effect.
         "local --store s --domain host:a.test --to jsonl",
         "local --store s --domain host:a.test -o list",
@@ -54,7 +53,6 @@ fn options_without_effect_are_refused() {
         // Records are URLs of pages, as the snapshot has them.
         "export --records --numbers -o o.jsonl --store s",
         "export --records --site-links once -o o.jsonl --store s",
-        "export --records --inside -o o.jsonl --store s",
         "ingest a --store t --resume",
         "ingest a --store t --new-stream",
         // The estimator of a window has no effect on settling.

@@ -122,15 +122,12 @@ def name(page):
 
 
 def grouped(rows, group, weigh):
-    """The links between groups, without those inside: each link, each page that links, or one."""
+    """The links between groups, without those inside: each link, or one."""
     weights = collections.Counter()
     for page, row in enumerate(rows):
         of = [group(target) for target in set(row) if target != page]
         own = group(page)
-        if weigh == "count":
-            weights.update((own, to) for to in of if to != own)
-        else:
-            weights.update((own, to) for to in set(of) if to != own)
+        weights.update((own, to) for to in of if to != own)
     pairs = list(weights)
     values = [weights[pair] if weigh != "once" else 1 for pair in pairs]
     n = group(len(rows) - 1) + 1
@@ -151,7 +148,7 @@ def compare_graph(path):
     domain_names = [f"d{domain}.example" for domain in range(domains(len(rows) - 1) + 1)]
     print(f"{Path(path).name}: {len(rows)} pages, {n_hosts} hosts, {len(domain_names)} domains")
     for level, group, names in [("host", hosts, host_names), ("domain", domains, domain_names)]:
-        for weigh in ["count", "pages", "once"]:
+        for weigh in ["count", "once"]:
             graph = grouped(rows, group, weigh)
             exact = pagerank(graph)
             for until in ["1e-3", "1e-6", "1e-10"]:

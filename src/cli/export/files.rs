@@ -23,7 +23,7 @@ impl ExportArgs {
         );
         anyhow::ensure!(
             !self.ranking.level.level.is_page() || self.sites.is_usual(),
-            "--site-links and --inside are for the links of sites: add --level"
+            "--site-links is for the links of sites: add --level"
         );
         let snapshot = self.ranking.snapshot()?;
         let ranking = self.ranking.level.open(snapshot, &self.memory)?;

@@ -32,7 +32,7 @@ Examples:
   cashrank export --to parquet --measure importance,harmonic,in-degree -o ranks.parquet --store ranks
   cashrank export --links --to common-crawl -o graph --store ranks
   cashrank export --records -o store.jsonl.zst --store ranks
-  cashrank export --links --level host --site-links pages --to tsv --store ranks
+  cashrank export --links --level host --site-links once --to tsv --store ranks
   cashrank export --to common-crawl --level domain --store ranks | gzip > domain-ranks.txt.gz
   cashrank export --to solr --score log -o external_importance --store ranks
   cashrank export --to sqlite -o ranks.sqlite --store ranks
@@ -231,7 +231,7 @@ impl ExportArgs {
         let output = self.output.open()?;
         anyhow::ensure!(
             self.links || self.sites.is_usual(),
-            "--site-links and --inside are for the links of sites: add --links"
+            "--site-links is for the links of sites: add --links"
         );
         if self.records {
             return self.export_records(&output);

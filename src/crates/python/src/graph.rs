@@ -30,7 +30,6 @@ pub fn needs_numpy(py: Python<'_>) -> PyResult<()> {
 pub struct Wanted {
     pub level: Level,
     pub site_links: SiteLinks,
-    pub inside: bool,
     pub weights: bool,
 }
 
@@ -51,7 +50,6 @@ pub fn edges_of(snapshot: &Snapshot, wanted: &Wanted, stop: &Stop) -> cashrank::
     let sites = snapshot.sites(wanted.level, None)?;
     let pairing = Pairing {
         links: wanted.site_links,
-        inside: wanted.inside,
         memory: None,
         folder: &std::env::temp_dir(),
     };

@@ -595,26 +595,23 @@ impl Store {
     ///
     /// level: "page", or the links between sites, of which site i is row i of ranking(level=level): "host", "barehost", "domain"
     /// or "prefix:N". weights: a third array, of uint64, has the weight of each link. That of a link between sites is the
-    /// number of links between their pages, or with site_links="pages" the number of pages that link, or with "once" 1. inside:
-    /// links inside a site count as well.
+    /// number of links between their pages, or with site_links="once" 1. Links inside a site do not count.
     ///
     /// Takes 8 bytes of memory a link, with weights 16; of sites, 16 more for each pair of them that is linked, and 4 a page.
     /// Raises NotFound if the store keeps no links.
-    #[pyo3(signature = (level="page", *, weights=false, site_links="count", inside=false))]
+    #[pyo3(signature = (level="page", *, weights=false, site_links="count"))]
     fn edges<'py>(
         &self,
         py: Python<'py>,
         level: &str,
         weights: bool,
         site_links: &str,
-        inside: bool,
     ) -> PyResult<Bound<'py, PyTuple>> {
         self.check_open()?;
         needs_numpy(py)?;
         let wanted = Wanted {
             level: level.parse().raise()?,
             site_links: site_links.parse().raise()?,
-            inside,
             weights,
         };
         let store = self.store.clone();

@@ -53,17 +53,13 @@ def test_the_history_of_a_site(store, path):
     assert [moment.rank for moment in store.history("c.example", level="host")][0] is None
 
 
-@pytest.mark.parametrize("inside", [False, True])
-def test_links_between_sites_are_those_of_their_pages(store, inside):
+def test_links_between_sites_are_those_of_their_pages(store):
     pairs = [(HOST_OF[a], HOST_OF[b]) for a, b in LINKS]
-    counts = Counter(pair for pair in pairs if inside or pair[0] != pair[1])
-    src, dst, weight = store.edges("host", weights=True, inside=inside)
+    counts = Counter(pair for pair in pairs if pair[0] != pair[1])
+    src, dst, weight = store.edges("host", weights=True)
     assert (src.dtype, dst.dtype, weight.dtype) == (numpy.uint32, numpy.uint32, numpy.uint64)
     assert dict(zip(zip(src.tolist(), dst.tolist()), weight.tolist())) == counts
-    sources = Counter((HOST_OF[a], host) for a, host in {(a, HOST_OF[b]) for a, b in LINKS})
-    *_, pages = store.edges("host", weights=True, inside=inside, site_links="pages")
-    assert pages.tolist() == [sources[pair] for pair in sorted(counts)]
-    *_, once = store.edges("host", weights=True, inside=inside, site_links="once")
+    *_, once = store.edges("host", weights=True, site_links="once")
     assert once.tolist() == [1] * len(counts)
     assert len(store.edges("host")) == 2
 

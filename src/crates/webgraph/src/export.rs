@@ -41,9 +41,6 @@ pub struct Args {
     /// The nodes: page, or sites: host, barehost, domain or prefix:N.
     #[arg(long, value_name = "LEVEL", default_value = "page")]
     level: Level,
-    /// With sites: links inside a site are arcs, too, from it to itself.
-    #[arg(long)]
-    inside: bool,
     /// Replace files that exist.
     #[arg(long)]
     force: bool,
@@ -83,10 +80,6 @@ impl Args {
     }
 
     fn check(&self) -> Result<()> {
-        if self.inside && self.level.is_page() {
-            let what = "--inside is for the links of sites: add --level";
-            return Err(Error::Usage(what.into()));
-        }
         for file in FILES {
             let path = beside(&self.basename, file);
             if path.exists() && !self.force {
@@ -109,7 +102,6 @@ impl Args {
         let ranking = LevelRanking::open(&RealDisk, snapshot, &name, memory)?;
         let pairing = Pairing {
             links: SiteLinks::Once,
-            inside: self.inside,
             memory,
             folder,
         };

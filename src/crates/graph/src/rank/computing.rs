@@ -18,13 +18,10 @@ use crate::{Error, Result};
 #[derive(Debug, Clone)]
 pub struct Computing {
     pub measure: &'static MeasureSpec,
-    /// Level at which it is computed: pages or sites.
     pub level: Level,
     /// Parameters of the measure; the teleport vector comes from [`Computing::chosen`] instead.
     pub options: MeasureOptions,
     pub site_links: SiteLinks,
-    /// True if links inside a site count as well.
-    pub inside: bool,
     /// Pages that the virtual page pays.
     pub chosen: Option<Arc<ChosenList>>,
 }
@@ -40,8 +37,6 @@ pub struct MeasureParameters {
     pub chosen_pages: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site_links: Option<SiteLinks>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inside: Option<bool>,
 }
 
 /// Function that passes names to its argument, in the order of the pages' numbers.
@@ -50,7 +45,6 @@ pub type NamesVisit<'a> = dyn Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<
 #[derive(Debug)]
 pub struct MeasureResult {
     pub measured: Measured,
-    /// Number of links between the ranked nodes.
     pub links: u64,
     pub parameters: MeasureParameters,
     /// Sites of the pages, if sites are ranked.
@@ -66,12 +60,10 @@ impl Computing {
             level,
             options: MeasureOptions::default(),
             site_links: SiteLinks::default(),
-            inside: false,
             chosen: None,
         }
     }
 
-    /// Checks the parameters, before anything is read.
     pub fn check(&self) -> Result<()> {
         let name = self.measure.name;
         let needs_pages = self.measure.has(Uses::Teleport);
@@ -121,7 +113,6 @@ impl Computing {
             let left = |taken| options.memory.map(|memory| memory.saturating_sub(taken));
             let pairing = Pairing {
                 links: self.site_links,
-                inside: self.inside,
                 memory: left(sites.bytes()),
                 folder,
             };
@@ -142,13 +133,11 @@ impl Computing {
 
     fn parameters(&self, chosen_pages: Option<u64>) -> MeasureParameters {
         let used = |uses, value| self.measure.has(uses).then_some(value);
-        let of_sites = !self.level.is_page();
         MeasureParameters {
             damping: used(Uses::Damping, self.options.damping),
             until: used(Uses::Until, self.options.until),
             chosen_pages,
-            site_links: of_sites.then_some(self.site_links),
-            inside: of_sites.then_some(self.inside),
+            site_links: (!self.level.is_page()).then_some(self.site_links),
         }
     }
 }

@@ -23,8 +23,6 @@ cashrank_base::words! {
         /// Number of links from pages of the one site to pages of the other.
         #[default]
         Count = "count",
-        /// Number of pages of the one site that link to the other.
-        Pages = "pages",
         /// One, however many links there are.
         Once = "once",
     }
@@ -34,7 +32,6 @@ impl SiteLinks {
     pub fn about(self) -> &'static str {
         match self {
             SiteLinks::Count => "the number of links between their pages",
-            SiteLinks::Pages => "the number of pages that link",
             SiteLinks::Once => "one, however many links there are",
         }
     }
@@ -42,8 +39,6 @@ impl SiteLinks {
 
 pub struct Pairing<'f> {
     pub links: SiteLinks,
-    /// Includes links inside a site.
-    pub inside: bool,
     pub memory: Option<u64>,
     /// Folder of temporary files for pairs of linked sites that exceed a third of the memory, or 256 MiB, while they are
     /// sorted.
@@ -51,7 +46,7 @@ pub struct Pairing<'f> {
 }
 
 /// Derives the links between sites from those of pages: the row of a site has the sites that its pages link to,
-/// ascending. Pages without a site, or beyond the column, are left out. Fails with [`crate::Error::TooLarge`] if the links
+/// ascending. Links inside a site do not count. Pages without a site, or beyond the column, are left out. Fails with [`crate::Error::TooLarge`] if the links
 /// exceed the memory.
 pub fn site_graph(rows: &dyn Rows, sites: &Sites, pairing: Pairing<'_>) -> Result<Graph> {
     let third = pairing.memory.map_or(u64::MAX, |memory| memory / 3);
@@ -66,13 +61,12 @@ pub fn site_graph(rows: &dyn Rows, sites: &Sites, pairing: Pairing<'_>) -> Resul
         }
         reached.clear();
         let targets = row.links().map(of);
-        let inside = pairing.inside;
-        reached.extend(targets.filter(|&to| to != NO_SITE && (inside || to != from)));
+        reached.extend(targets.filter(|&to| to != NO_SITE && to != from));
         reached.sort_unstable();
         for same in reached.chunk_by(|a, b| a == b) {
             let weight = match pairing.links {
                 SiteLinks::Count => same.len() as u32,
-                SiteLinks::Pages | SiteLinks::Once => 1,
+                SiteLinks::Once => 1,
             };
             let pair = [from.to_be_bytes(), same[0].to_be_bytes()];
             pairs.push(pair.as_flattened(), &weight.to_be_bytes())?;
@@ -149,27 +143,18 @@ mod tests {
     }
 
     /// Computes the links by definition, one by one.
-    fn expected(
-        links: &BTreeSet<(u32, u32)>,
-        of: &[Option<u32>],
-        how: SiteLinks,
-        inside: bool,
-    ) -> Pairs {
+    fn expected(links: &BTreeSet<(u32, u32)>, of: &[Option<u32>], how: SiteLinks) -> Pairs {
         let mut pages: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
         for &(from, to) in links {
             if let (Some(a), Some(b)) = (of[from as usize], of[to as usize])
-                && (inside || a != b)
+                && a != b
             {
                 pages.entry((a, b)).or_default().push(from);
             }
         }
-        let weight = |mut from: Vec<u32>| match how {
+        let weight = |from: Vec<u32>| match how {
             SiteLinks::Count => from.len() as u64,
             SiteLinks::Once => 1,
-            SiteLinks::Pages => {
-                from.dedup();
-                from.len() as u64
-            }
         };
         pages
             .into_iter()
@@ -178,12 +163,11 @@ mod tests {
     }
 
     proptest! {
-        /// In memory and on disk, all three weights agree with the definition.
+        /// In memory and on disk, both weights agree with the definition.
         #[test]
         fn site_links_are_those_of_their_pages(
             links in prop::collection::btree_set((0u32..20, 0u32..20), 0..150),
             hosts in prop::collection::vec(prop::option::weighted(0.9, 0u32..5), 20),
-            inside in any::<bool>(),
             pairs_bytes in prop::sample::select(vec![2000, 3000, 3 << 20]),
         ) {
             prop_assume!(hosts.iter().any(Option::is_some));
@@ -200,9 +184,9 @@ mod tests {
             for how in SiteLinks::ALL {
                 let folder = in_memory();
                 let memory = Some(pairs_bytes);
-                let pairing = Pairing { links: how, inside, memory, folder: folder.path() };
+                let pairing = Pairing { links: how, memory, folder: folder.path() };
                 let found = site_graph(&graph, &sites, pairing).unwrap();
-                prop_assert_eq!(pairs(&found), expected(&links, &of, how, inside));
+                prop_assert_eq!(pairs(&found), expected(&links, &of, how));
                 prop_assert_eq!(found.pages(), sites.len() as u64);
             }
         }
@@ -221,7 +205,6 @@ mod tests {
         let links = |memory| {
             let pairing = Pairing {
                 links: SiteLinks::Count,
-                inside: false,
                 memory: Some(memory),
                 folder: folder.path(),
             };

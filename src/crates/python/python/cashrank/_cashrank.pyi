@@ -39,7 +39,7 @@ _Url = str | bytes
 _Link = _Url | tuple[_Url, str | None]
 _Scope = str | Iterable[str] | None
 _Snapshot = int | str | date | datetime | None
-_SiteLinks = Literal["count", "pages", "once"]
+_SiteLinks = Literal["count", "once"]
 
 class _Settings(TypedDict, total=False):
     damping: float | None
@@ -175,7 +175,6 @@ class Store:
         *,
         weights: Literal[False] = False,
         site_links: _SiteLinks = "count",
-        inside: bool = False,
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]: ...
     @overload
     def edges(
@@ -184,7 +183,6 @@ class Store:
         *,
         weights: Literal[True],
         site_links: _SiteLinks = "count",
-        inside: bool = False,
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint64]]: ...
     def next(
         self,
