@@ -38,9 +38,7 @@ communities, 2006; see formats/guide/local.md).
 
 Without -n the domain's pages are printed with their estimated ranks:
   importance  the estimated PageRank in the whole web, scaled so that the domain's pages sum to 1
-  outside     the part of it that comes over links from outside the domain
-  certified   the part of it that comes from readers who start at a known page, over links read
-  at_least    a lower bound on its PageRank, where the mean of all pages of the web is 1")]
+  outside     the part of it that comes over links from outside the domain")]
 pub struct LocalArgs {
     /// A store that keeps links (`ingest --keep-links`) [default: the environment variable CASHRANK_STORE].
     #[arg(long, value_name = "DIR", env = STORE, hide_env = true)]
@@ -74,8 +72,7 @@ pub struct LocalArgs {
     /// Replace files that exist.
     #[arg(long)]
     force: bool,
-    /// Write the domain's pages to FILE (`-`: standard output) as TSV, best first, with importance, rank, outside,
-    /// certified and at_least.
+    /// Write the domain's pages to FILE (`-`: standard output) as TSV, best first, with importance, rank and outside.
     #[arg(long, value_name = "FILE")]
     ranks: Option<PathBuf>,
     /// The share of a page's importance that its links pass on.
@@ -308,8 +305,6 @@ struct LocalPageRank {
     importance: f64,
     rank: u64,
     outside: f64,
-    certified: f64,
-    at_least: f64,
 }
 
 /// Returns the pages of the domain, best first.
@@ -325,8 +320,6 @@ fn ranked(
         importance: estimate.ranks[member],
         rank,
         outside: estimate.outside[member],
-        certified: estimate.certified[member],
-        at_least: estimate.at_least[member],
     });
     let mut pages: Vec<LocalPageRank> = pages.collect();
     pages.sort_by(|a, b| {
@@ -337,20 +330,13 @@ fn ranked(
 }
 
 fn write_ranks(pages: &[LocalPageRank], to: &OutputTarget) -> anyhow::Result<()> {
-    // Rounds down, so that a certified value stays valid.
-    let down = |value: f64| (value * 1e4).floor() / 1e4;
     to.put(|out| {
-        writeln!(out, "url\timportance\trank\toutside\tcertified\tat_least")?;
+        writeln!(out, "url\timportance\trank\toutside")?;
         for page in pages {
             writeln!(
                 out,
-                "{}\t{:e}\t{}\t{:.4}\t{:.4}\t{:.4}",
-                page.url,
-                page.importance,
-                page.rank,
-                page.outside,
-                down(page.certified),
-                down(page.at_least)
+                "{}\t{:e}\t{}\t{:.4}",
+                page.url, page.importance, page.rank, page.outside
             )?;
         }
         Ok(())
@@ -385,14 +371,10 @@ fn report(known: &LocalGraph, matrix: &Matrix, estimate: &LocalEstimate, unfetch
             counted(unfetched as u64, "page was", "pages were")
         );
     }
-    let weighted = |parts: &[f64]| -> f64 {
-        let both = parts.iter().zip(&estimate.ranks);
-        100.0 * both.map(|(part, rank)| part * rank).sum::<f64>()
-    };
+    let outside = estimate.outside.iter().zip(&estimate.ranks);
     say!(
-        "importance of the domain: {:.1} % from links outside, {:.1} % from known pages by links that were read; {:.1} % of all flows to pages not fetched",
-        weighted(&estimate.outside),
-        weighted(&estimate.certified),
+        "importance of the domain: {:.1} % from links outside; {:.1} % of all flows to pages not fetched",
+        100.0 * outside.map(|(part, rank)| part * rank).sum::<f64>(),
         100.0 * estimate.leak
     );
     if known.links() == 0 {

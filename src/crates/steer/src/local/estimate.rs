@@ -21,22 +21,8 @@
 //!
 //! **From outside**: the part of a page's rank that links of pages outside the domain pass to it, alpha sum over i
 //! outside, i -> k, of f\[i\]/o\[i\], divided by f\[k\].
-//!
-//! **Certified.** Whatever the unfetched pages are like and however many there are, surfers who begin at known pages
-//! and follow links that were read visit page k. With N pages in the web and g its PageRank, exactly,
-//!
-//! ```text
-//! N g[k] / (1 - alpha)  >=  v[k]      v = e + alpha P v,   P_ki = w_ik/(w of all links of i) for links that were read
-//! ```
-//!
-//! where e is 1 at members. So (1 - alpha) v\[k\] is a lower bound of g\[k\], in units of the mean 1/N. The estimate of
-//! that quantity is l f\[k\]/(1 - alpha): a member starts as many surfers, and the links left out only raise what the
-//! others carry. So the certain part of the estimate is v\[k\] (1 - alpha)/(l f\[k\]), at most 1, and 1 if no link
-//! leads to an unfetched page and no member is dangling. There is no upper bound: unfetched pages may all link to one
-//! page. v is summed from below, so that the value of every step is valid.
 
 use super::{LocalGraph, LocalOptions, Matrix};
-use crate::rank::pagerank::PowerOptions;
 
 /// Estimate for the domain's pages, in order of members.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,11 +31,6 @@ pub struct LocalEstimate {
     pub ranks: Vec<f64>,
     /// Part of each page's rank in F that links from outside the domain pass to it, 0 to 1.
     pub outside: Vec<f64>,
-    /// Part of each page's rank in F that comes from surfers who start at a known page and follow links that were read,
-    /// 0 to 1. Not a certain share of the domain: unfetched pages may raise all others.
-    pub certified: Vec<f64>,
-    /// Lower bound on each page's global PageRank, in units of the mean of all pages of the web.
-    pub at_least: Vec<f64>,
     /// Rank of F that flows over links to unfetched pages, 0 to 1.
     pub leak: f64,
     /// Exponent gamma of the extrapolation.
@@ -65,16 +46,9 @@ pub fn estimate(
 ) -> LocalEstimate {
     let power = &options.power;
     let ranks = &*matrix.ranks(power, ranks);
-    let at_least = at_least(matrix, power);
-    let members = matrix.members() as f64;
-    let parts = at_least.iter().zip(ranks);
     let mut estimate = LocalEstimate {
         ranks: normalised(&ranks[..matrix.domain]),
         outside: outside(matrix, ranks, power.damping),
-        certified: parts
-            .map(|(least, rank)| (least / (members * rank)).min(1.0))
-            .collect(),
-        at_least,
         leak: leak(matrix, ranks),
         extrapolated: 0.0,
     };
@@ -129,33 +103,6 @@ fn outside(matrix: &Matrix, ranks: &[f64], damping: f64) -> Vec<f64> {
     // After the last step of the power method a rank may be slightly less than what flows in.
     parts
         .map(|(handed, rank)| (handed / rank).min(1.0))
-        .collect()
-}
-
-/// Returns (1 - alpha) v for each page of the domain.
-fn at_least(matrix: &Matrix, power: &PowerOptions) -> Vec<f64> {
-    let members = matrix.members();
-    let mut visits = vec![1.0; members];
-    let mut next = vec![0.0; members];
-    loop {
-        next.fill(1.0);
-        for (member, visits) in visits.iter().enumerate() {
-            let share = power.damping * visits / matrix.out[member];
-            let links = matrix.inside.at(member);
-            links.each(|target, weight| next[target as usize] += share * weight);
-        }
-        let added: f64 = next.iter().zip(&visits).map(|(a, b)| a - b).sum();
-        std::mem::swap(&mut visits, &mut next);
-        if added <= power.residual * members as f64 {
-            break;
-        }
-    }
-    visits.truncate(matrix.domain);
-    // Margin for the rounding of the sums.
-    let exact = 1.0 - 1e-12;
-    visits
-        .iter()
-        .map(|visits| visits * (1.0 - power.damping) * exact)
         .collect()
 }
 
