@@ -236,7 +236,7 @@ fn held(
 struct NextParameters(Vec<(String, String)>);
 
 impl NextParameters {
-    fn option(parameter: &'static Parameter<NextOptions>) -> Arg {
+    fn option(parameter: &'static Parameter) -> Arg {
         let option = Arg::new(parameter.name)
             .long(parameter.name)
             .help(parameter.help.trim_end_matches('.'))

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{Error as TimeError, Timestamp};
 
 use super::list::each_listed;
-use super::question::{Parameter, Takes, parsed, put, read};
+use super::question::{check_flag, parsed, unknown};
 use crate::decode::Time;
 use crate::disk::RealDisk;
 use crate::model::{PageId, split_time};
@@ -19,8 +19,41 @@ use crate::snapshot::Snapshot;
 use crate::store::settings_of;
 use crate::{Error, Result};
 
+/// Parameter of a list, of which the command makes an option.
+pub struct Parameter {
+    /// Name: words joined by `-`.
+    pub name: &'static str,
+    pub takes: Takes,
+    /// Default as text; `None` if it cannot be written as text.
+    pub default: Option<&'static str>,
+    pub help: &'static str,
+    /// Names of parameters that it excludes, and that exclude it.
+    pub excludes: &'static [&'static str],
+    set: fn(&mut NextOptions, &str) -> Read<()>,
+}
+
+/// Number of values that a parameter takes, with the name of a value for the help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// No value, or `1`.
+    Nothing,
+    Value(&'static str),
+    /// One value each time the parameter is given; it may be repeated.
+    Values(&'static str),
+}
+
+impl Parameter {
+    /// Checks a value. The error says what would be valid.
+    pub fn check(&self, value: &str) -> Read<()> {
+        if self.takes == Takes::Nothing {
+            check_flag(value)?;
+        }
+        (self.set)(&mut NextOptions::default(), value)
+    }
+}
+
 /// Parameters of a list, except for its length.
-pub const NEXT: [Parameter<NextOptions>; 12] = [
+pub const NEXT: [Parameter; 12] = [
     Parameter {
         name: "strategy",
         takes: Takes::Value("ORDER"),
@@ -34,7 +67,7 @@ pub const NEXT: [Parameter<NextOptions>; 12] = [
         takes: Takes::Nothing,
         default: None,
         help: "List pages to fetch again, those with the largest expected gain first, and no others.",
-        excludes: &["budget"],
+        excludes: &["budget", "focus"],
         set: |asked, _| put(&mut asked.which, Ok(PageSelection::Refetch)),
     },
     Parameter {
@@ -42,7 +75,7 @@ pub const NEXT: [Parameter<NextOptions>; 12] = [
         takes: Takes::Value("discovery=SHARE"),
         default: None,
         help: "List pages of both kinds; SHARE is the share of pages not fetched yet, or `any`: as many of each as come, for the order greedy.",
-        excludes: &[],
+        excludes: &["refetch"],
         set: |asked, text| put(&mut asked.which, budget(text)),
     },
     Parameter {
@@ -132,7 +165,7 @@ impl NextOptions {
     pub fn of(given: &[(impl AsRef<str>, impl AsRef<str>)]) -> Result<NextOptions> {
         let owned = |(name, value): &(_, _)| (text(name), text(value));
         let given: Vec<(String, String)> = given.iter().map(owned).collect();
-        let asked = read(&NEXT, &given).map_err(Error::Usage)?;
+        let asked = NextOptions::read(&given).map_err(Error::Usage)?;
         let names_order = given.iter().any(|(name, _)| name == "strategy");
         if names_order && asked.which == PageSelection::Refetch && !asked.strategy.spec().by_cash {
             let text = "`strategy`: of all orders only greedy is one of pages to fetch again; leave it or `refetch` out";
@@ -141,6 +174,28 @@ impl NextOptions {
         if asked.older_than.is_some() && asked.which == PageSelection::NotFetched {
             let text = "`older_than` applies only to pages to fetch again: add `refetch`, or `budget` discovery=SHARE";
             return Err(Error::Usage(text.into()));
+        }
+        Ok(asked)
+    }
+
+    fn read(given: &[(String, String)]) -> Read<NextOptions> {
+        let mut asked = NextOptions::default();
+        for (at, (name, value)) in given.iter().enumerate() {
+            let Some(parameter) = NEXT.iter().find(|known| known.name == name) else {
+                return Err(unknown(name, &NEXT.each_ref().map(|known| known.name)));
+            };
+            for (other, _) in &given[..at] {
+                if parameter.excludes.contains(&&**other) {
+                    return Err(format!("{name}: cannot be combined with {other}"));
+                }
+                if other == name && !matches!(parameter.takes, Takes::Values(_)) {
+                    return Err(format!("{name}: given more than once"));
+                }
+            }
+            let checked = parameter.check(value);
+            checked
+                .and_then(|()| (parameter.set)(&mut asked, value))
+                .map_err(|why| format!("{name}: {why}"))?;
         }
         Ok(asked)
     }
@@ -255,6 +310,11 @@ fn text(of: &impl AsRef<str>) -> String {
 }
 
 type Read<T> = std::result::Result<T, String>;
+
+fn put<T>(place: &mut T, value: Read<T>) -> Read<()> {
+    *place = value?;
+    Ok(())
+}
 
 fn positive(text: &str) -> Read<u64> {
     let number = text.parse().ok().filter(|&number| number > 0);

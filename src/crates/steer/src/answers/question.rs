@@ -1,15 +1,13 @@
-//! Questions by name with their parameters, of which one table makes the options of the command and the parameters of
-//! the service; and answers that cover more than one page.
+//! Questions by name with their parameters, as the service takes them, and answers that cover more than one page.
 
 use std::str::FromStr;
 
 use crate::rank::measures::measure;
-use crate::rules::Scope;
 use crate::snapshot::{self, RankingName, SearchOptions, Selection};
 use crate::{Error, Result};
 
 /// Maximum number of pages or hosts in an answer.
-pub const LISTING_MAX: usize = 1_000;
+const LISTING_MAX: usize = 1_000;
 const URLS_MAX: usize = 100;
 /// Maximum number of snapshots in a question; each one is opened.
 const SNAPSHOTS_MAX: usize = 1_000;
@@ -43,71 +41,68 @@ pub enum Subject {
     Search(SearchOptions),
 }
 
-/// Parameter of questions whose values are collected in a `T`.
-pub struct Parameter<T> {
-    /// Name: words joined by `-`.
-    pub name: &'static str,
-    pub takes: Takes,
-    /// Default as text; `None` if it cannot be written as text.
-    pub default: Option<&'static str>,
-    pub help: &'static str,
-    /// Names of parameters that it excludes.
-    pub excludes: &'static [&'static str],
-    pub(super) set: fn(&mut T, &str) -> Result<(), String>,
+#[derive(Default)]
+struct QuestionParameters {
+    n: Option<usize>,
+    history: Option<usize>,
+    urls: Vec<String>,
+    ranking: RankingName,
+    selection: Selection,
+    text: Option<String>,
+    within: Option<u64>,
+    incoming: bool,
+    certain_only: bool,
 }
 
-/// Number of values that a parameter takes, with the name of a value for the help.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
-    /// No value, or `1`.
-    Nothing,
-    Value(&'static str),
-    /// One value each time the parameter is given; it may be repeated.
-    Values(&'static str),
-}
-
-impl<T: Default> Parameter<T> {
-    /// Checks a value. The error says what would be valid.
-    pub fn check(&self, value: &str) -> Result<(), String> {
-        if self.takes == Takes::Nothing && !["", "1"].contains(&value) {
-            return Err(format!("{value:?}: takes no value, or 1"));
+impl QuestionParameters {
+    /// Sets a parameter. The guide's chapter on the service describes all of them.
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "n" => self.n = Some(count(value, LISTING_MAX)?),
+            "history" => self.history = Some(count(value, SNAPSHOTS_MAX)?),
+            "url" if self.urls.len() == URLS_MAX => {
+                return Err(format!("more than {URLS_MAX} URLs in one request"));
+            }
+            "url" => self.urls.push(value.into()),
+            "measure" => {
+                let known = measure(value).map_err(|unknown| unknown.to_string())?;
+                self.ranking.measure = Some(known.name.into());
+            }
+            "level" => self.ranking.level = parsed(value)?,
+            "scope" => self.selection.scope.add(parsed(value)?),
+            "text" if value.is_empty() || value.len() > TEXT_MAX => {
+                return Err(format!("1 to {TEXT_MAX} bytes"));
+            }
+            "text" => self.text = Some(value.into()),
+            "within" => {
+                let within = value.parse().ok().filter(|within| *within > 0);
+                let wrong = || format!("{value:?}: a whole number above 0");
+                self.within = Some(within.ok_or_else(wrong)?);
+            }
+            _ => {
+                check_flag(value)?;
+                match name {
+                    "in" => self.incoming = true,
+                    "certain-only" => self.certain_only = true,
+                    _ => self.selection.without_gone = true,
+                }
+            }
         }
-        (self.set)(&mut T::default(), value)
+        Ok(())
     }
 }
 
-pub(super) fn read<T: Default>(
-    table: &[Parameter<T>],
-    given: &[(String, String)],
-) -> Result<T, String> {
-    let mut asked = T::default();
-    let mut earlier: Vec<&Parameter<T>> = Vec::new();
-    for (name, value) in given {
-        let Some(parameter) = table.iter().find(|known| known.name == name) else {
-            let known: Vec<&str> = table.iter().map(|known| known.name).collect();
-            let known = known.join(", ");
-            return Err(format!("{name}: unknown parameter; use one of {known}"));
-        };
-        let excludes = |a: &Parameter<T>, b: &Parameter<T>| a.excludes.contains(&b.name);
-        for other in &earlier {
-            if excludes(parameter, other) || excludes(other, parameter) {
-                return Err(format!("{name}: cannot be combined with {}", other.name));
-            }
-            if other.name == name && !matches!(parameter.takes, Takes::Values(_)) {
-                return Err(format!("{name}: given more than once"));
-            }
-        }
-        earlier.push(parameter);
-        let done = parameter.check(value);
-        done.and_then(|()| (parameter.set)(&mut asked, value))
-            .map_err(|why| format!("{name}: {why}"))?;
-    }
-    Ok(asked)
+pub(super) fn unknown(name: &str, known: &[&str]) -> String {
+    let known = known.join(", ");
+    format!("{name}: unknown parameter; use one of {known}")
 }
 
-pub(super) fn put<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {
-    *place = value?;
-    Ok(())
+pub(super) fn check_flag(value: &str) -> Result<(), String> {
+    if ["", "1"].contains(&value) {
+        Ok(())
+    } else {
+        Err(format!("{value:?}: takes no value, or 1"))
+    }
 }
 
 pub(super) fn parsed<T: FromStr>(text: &str) -> Result<T, String>
@@ -116,92 +111,6 @@ where
 {
     text.parse().map_err(|why: T::Err| why.to_string())
 }
-
-#[derive(Default)]
-struct QuestionParameters {
-    n: Option<usize>,
-    history: Option<usize>,
-    urls: Vec<String>,
-    ranking: RankingName,
-    scope: Scope,
-    text: Option<String>,
-    within: Option<u64>,
-    incoming: bool,
-    certain_only: bool,
-    without_gone: bool,
-}
-
-/// Returns a parameter without a default. The guide's chapter on the service describes all of them.
-const fn parameter(
-    name: &'static str,
-    takes: Takes,
-    set: fn(&mut QuestionParameters, &str) -> Result<(), String>,
-) -> Parameter<QuestionParameters> {
-    Parameter {
-        name,
-        takes,
-        default: None,
-        help: "",
-        excludes: &[],
-        set,
-    }
-}
-
-const N: Parameter<QuestionParameters> = parameter("n", Takes::Value("N"), |asked, text| {
-    put(&mut asked.n, count(text, LISTING_MAX).map(Some))
-});
-const HISTORY: Parameter<QuestionParameters> =
-    parameter("history", Takes::Value("N"), |asked, text| {
-        put(&mut asked.history, count(text, SNAPSHOTS_MAX).map(Some))
-    });
-const URLS: Parameter<QuestionParameters> =
-    parameter("url", Takes::Values("URL"), |asked, text| {
-        if asked.urls.len() == URLS_MAX {
-            return Err(format!("more than {URLS_MAX} URLs in one request"));
-        }
-        asked.urls.push(text.to_owned());
-        Ok(())
-    });
-const URL: Parameter<QuestionParameters> = parameter("url", Takes::Value("URL"), URLS.set);
-const MEASURE: Parameter<QuestionParameters> =
-    parameter("measure", Takes::Value("MEASURE"), |asked, text| {
-        let known = measure(text).map_err(|unknown| unknown.to_string())?;
-        asked.ranking.measure = Some(known.name.into());
-        Ok(())
-    });
-const LEVEL: Parameter<QuestionParameters> =
-    parameter("level", Takes::Value("LEVEL"), |asked, text| {
-        put(&mut asked.ranking.level, parsed(text))
-    });
-const SCOPE: Parameter<QuestionParameters> =
-    parameter("scope", Takes::Values("PAGES"), |asked, text| {
-        parsed(text).map(|pages| asked.scope.add(pages))
-    });
-const TEXT: Parameter<QuestionParameters> =
-    parameter("text", Takes::Value("TEXT"), |asked, text| {
-        if text.is_empty() || text.len() > TEXT_MAX {
-            return Err(format!("1 to {TEXT_MAX} bytes"));
-        }
-        asked.text = Some(text.to_owned());
-        Ok(())
-    });
-const WITHIN: Parameter<QuestionParameters> =
-    parameter("within", Takes::Value("N"), |asked, text| {
-        let within = text.parse().ok().filter(|within| *within > 0);
-        asked.within = Some(within.ok_or_else(|| format!("{text:?}: a whole number above 0"))?);
-        Ok(())
-    });
-const IN: Parameter<QuestionParameters> = parameter("in", Takes::Nothing, |asked, _| {
-    put(&mut asked.incoming, Ok(true))
-});
-const CERTAIN_ONLY: Parameter<QuestionParameters> =
-    parameter("certain-only", Takes::Nothing, |asked, _| {
-        put(&mut asked.certain_only, Ok(true))
-    });
-const WITHOUT_GONE: Parameter<QuestionParameters> =
-    parameter("without-gone", Takes::Nothing, |asked, _| {
-        put(&mut asked.without_gone, Ok(true))
-    });
 
 fn count(text: &str, most: usize) -> Result<usize, String> {
     let count = text.parse().ok().filter(|n| (1..=most).contains(n));
@@ -214,66 +123,69 @@ impl Question {
     ];
 
     pub fn of(name: &str, given: &[(String, String)]) -> Result<Question> {
-        let parameters: &[Parameter<QuestionParameters>] = match name {
-            "top" => &[N, MEASURE, LEVEL, SCOPE, WITHOUT_GONE],
-            "rank" => &[URLS, MEASURE, LEVEL, HISTORY],
-            "links" => &[URL, N, IN, WITHIN],
-            "movers" => &[N, CERTAIN_ONLY],
-            "search" => &[TEXT, SCOPE, N, WITHIN],
-            _ => &[N],
+        let usage = |text: String| Err(Error::Usage(text));
+        let known: &[&str] = match name {
+            "top" => &["n", "measure", "level", "scope", "without-gone"],
+            "rank" => &["url", "measure", "level", "history"],
+            "links" => &["url", "n", "in", "within"],
+            "movers" => &["n", "certain-only"],
+            "search" => &["text", "scope", "n", "within"],
+            _ => &["n"],
         };
-        let asked: QuestionParameters = read(parameters, given).map_err(Error::Usage)?;
-        let (is_of_pages, is_links) = (asked.ranking.level.is_page(), name == "links");
-        for (is_wrong, why) in [
-            (
-                !(asked.scope.is_all() || is_of_pages),
-                "scope: it names pages; leave it or level out",
-            ),
-            (
-                asked.without_gone && !is_of_pages,
-                "without-gone: it is for pages; leave it or level out",
-            ),
-            (
-                asked.history.is_some() && !is_of_pages,
-                "history: it is for pages; leave it or level out",
-            ),
-            (
-                asked.within.is_some() && is_links && !asked.incoming,
-                "within: it is for links to a page; give `in`, or leave it out",
-            ),
-            (
-                asked.urls.is_empty() && (is_links || name == "rank"),
-                "url: which page? Like ?url=https%3A%2F%2Fexample.org%2F",
-            ),
-        ] {
-            if is_wrong {
-                return Err(Error::Usage(why.into()));
+        let repeatable = if name == "rank" { "url" } else { "scope" };
+        let mut asked = QuestionParameters::default();
+        for (at, (parameter, value)) in given.iter().enumerate() {
+            if !known.contains(&&**parameter) {
+                return usage(unknown(parameter, known));
             }
+            let is_repeated = given[..at].iter().any(|(other, _)| other == parameter);
+            if is_repeated && parameter != repeatable {
+                return usage(format!("{parameter}: given more than once"));
+            }
+            let set = asked.set(parameter, value);
+            set.map_err(|why| Error::Usage(format!("{parameter}: {why}")))?;
         }
-        let n = asked.n.unwrap_or(if is_links { 100 } else { 20 });
+        let QuestionParameters {
+            ranking,
+            selection,
+            within,
+            ..
+        } = asked;
+        let n = asked.n.unwrap_or(if name == "links" { 100 } else { 20 });
+        let is_of_sites = !ranking.level.is_page();
         let subject = match name {
-            "top" => Subject::Top(
-                asked.ranking,
-                Selection {
-                    scope: asked.scope,
-                    without_gone: asked.without_gone,
-                },
-            ),
+            "top" if is_of_sites && !selection.scope.is_all() => {
+                return usage("scope: it names pages; leave it or level out".into());
+            }
+            "top" if is_of_sites && selection.without_gone => {
+                return usage("without-gone: it is for pages; leave it or level out".into());
+            }
+            "rank" if is_of_sites && asked.history.is_some() => {
+                return usage("history: it is for pages; leave it or level out".into());
+            }
+            "links" if within.is_some() && !asked.incoming => {
+                let text = "within: it is for links to a page; give `in`, or leave it out";
+                return usage(text.into());
+            }
+            "rank" | "links" if asked.urls.is_empty() => {
+                return usage("url: which page? Like ?url=https%3A%2F%2Fexample.org%2F".into());
+            }
+            "top" => Subject::Top(ranking, selection),
             "movers" => Subject::Movers(asked.certain_only),
             "coverage" => Subject::Coverage,
             "failures" => Subject::Failures,
-            "rank" => Subject::Rank(asked.urls, asked.ranking, asked.history),
+            "rank" => Subject::Rank(asked.urls, ranking, asked.history),
             "links" => {
-                let within = asked.within.unwrap_or(LINKS_WITHIN);
+                let within = within.unwrap_or(LINKS_WITHIN);
                 Subject::Links(asked.urls.concat(), asked.incoming.then_some(within))
             }
             "search" => Subject::Search(SearchOptions {
                 text: asked.text,
-                scope: asked.scope,
+                scope: selection.scope,
                 count: n,
-                within: asked.within.unwrap_or(snapshot::WITHIN),
+                within: within.unwrap_or(snapshot::WITHIN),
             }),
-            _ => return Err(Error::Usage(format!("{name}: unknown question"))),
+            _ => return usage(format!("{name}: unknown question")),
         };
         Ok(Question { n, subject })
     }
@@ -282,6 +194,7 @@ impl Question {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::Scope;
 
     fn asked(name: &str, given: &[(&str, &str)]) -> Result<Question> {
         let given = given
