@@ -102,16 +102,6 @@ fn a_store_at_rest_is_told_as_the_commands_tell_it() {
             rank
         );
     }
-    let first = top["top"][0]["url"].as_str().unwrap();
-    let past = ask(
-        address,
-        &format!("/rank?history=1000&url={}", encoded(first)),
-    );
-    let history = lab.run(&format!("history {first} --json --store s"));
-    assert_eq!(
-        past["pages"][0]["history"],
-        history.exits(0).json()["history"]
-    );
     let unknown = ask(address, "/rank?url=http%3A%2F%2Funknown.example%2F");
     assert_eq!(unknown["pages"][0]["known"], false);
 

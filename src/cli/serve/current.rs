@@ -12,16 +12,13 @@ use cashrank_base::threads::lock;
 use cashrank_graph::metrics::moved::MoveOptions;
 use cashrank_serve::{Problem, Result};
 use cashrank_steer::answers::{
-    HistoryOptions, LinkList, Question, SeedCoverage, SnapshotMovers, Subject, Top, history,
-    ranks_of,
+    LinkList, Question, Rank, SeedCoverage, SnapshotMovers, Subject, Top, ranks_of,
 };
 use cashrank_store::snapshot::{self, Info, LevelRanking, RankingName, Snapshot};
 use cashrank_store::store::RealDisk;
 use once_cell::sync::OnceCell;
-use serde::Serialize;
 
 use super::backend::{as_parameters, json, problem};
-use crate::cli::common::say;
 use crate::cli::json::{joined, object};
 
 const OPENED: usize = 2;
@@ -131,8 +128,9 @@ impl OpenSnapshot {
                 let found = self.snapshot().search(wanted).map_err(problem)?;
                 json(&joined(of, found))
             }
-            Subject::Rank(urls, ranking, history) => {
-                let pages = self.rank(urls, ranking, *history)?;
+            Subject::Rank(urls, ranking) => {
+                let ranks = self.with_ranking(ranking, |ranking| ranks_of(ranking, urls))?;
+                let pages: Vec<Rank> = ranks.into_iter().map(|(_, rank)| rank).collect();
                 json(&object! { "pages": pages })
             }
             Subject::Links(url, within) => {
@@ -141,37 +139,6 @@ impl OpenSnapshot {
                 json(&links.map_err(problem)?.ok_or_else(unknown)?)
             }
         }
-    }
-
-    /// Returns the ranks of pages or sites; with `snapshots` also their ranks in that many of the newest snapshots.
-    fn rank(
-        &self,
-        urls: &[String],
-        ranking: &RankingName,
-        snapshots: Option<usize>,
-    ) -> Result<Vec<impl Serialize + use<>>> {
-        let ranks = self.with_ranking(ranking, |ranking| ranks_of(ranking, urls))?;
-        let mut past = Vec::new();
-        if snapshots.is_some() {
-            let options = HistoryOptions {
-                ranking: ranking.clone(),
-                most: snapshots,
-                ..HistoryOptions::default()
-            };
-            // Snapshots that cannot be read are reported and left out.
-            let mut failed = |error: Error| {
-                say!("cashrank: {error}");
-                Ok(())
-            };
-            let store = self.snapshot().store();
-            past = history(&RealDisk, store, urls, &options, &mut failed).map_err(problem)?;
-        }
-        let mut past = past.into_iter();
-        let answers = ranks.into_iter().map(|(_, rank)| {
-            let history = past.next();
-            joined(rank, history.map(|of| object! { "history": of.history }))
-        });
-        Ok(answers.collect())
     }
 
     fn with_ranking<T>(

@@ -2,11 +2,6 @@
 // The address of a search; without `within` the service chooses how far it goes.
 const search = parameters => `search?${new URLSearchParams(Object.entries(parameters).filter(([, value]) => value))}`;
 const outside = url => isUrl(url) ? make("a", { href: url, rel: "noreferrer noopener" }, "open it on the web") : "";
-function rankOverTime(history) {
-  const points = history.filter(past => past.rank != null).map(past => [past.snapshot, past.rank]);
-  if (points.length < 2) return show("past", none("It is in one snapshot only."));
-  draw("past", points, { log: true, down: true, label: count, xlabel: n => many(n, "record"), title: "Rank, by records read" });
-}
 async function linksOf(id, path, verb) {
   await tell(id, async () => {
     const found = await get(path);
@@ -20,14 +15,13 @@ async function linksOf(id, path, verb) {
 }
 async function pageView(view, { url }) {
   const host = hostOf(url);
-  view.replaceChildren(make("h2", { class: "title" }, url), two(section("Page", "", "facts"), section("Rank over time", "by records read", "past")),
+  view.replaceChildren(make("h2", { class: "title" }, url), two(section("Page", "", "facts")),
     two(section("Links to it", "best rank first", "in"), section("Its links", "of its last visit, best rank first", "out")),
     ...(host ? [two(section("On the same host", "best rank first", "near"))] : []));
   const asked = encodeURIComponent(url);
   await tell("facts", async () => {
-    const [found] = (await get(`rank?url=${asked}&history=200`)).pages;
-    if (!found.known) { show("past", none("No.")); return none("This page is unknown."); }
-    setTimeout(() => rankOverTime(found.history));
+    const [found] = (await get(`rank?url=${asked}`)).pages;
+    if (!found.known) return none("This page is unknown.");
     const pagesKnown = known?.pages;
     return make("div", {}, facts([["rank", count(found.rank)], ["importance", short(found.importance)],
       ...(pagesKnown ? [["times the mean page", short(found.importance * pagesKnown)]] : []),

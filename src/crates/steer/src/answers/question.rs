@@ -9,8 +9,6 @@ use crate::{Error, Result};
 /// Maximum number of pages or hosts in an answer.
 const LISTING_MAX: usize = 1_000;
 const URLS_MAX: usize = 100;
-/// Maximum number of snapshots in a question; each one is opened.
-const SNAPSHOTS_MAX: usize = 1_000;
 /// Maximum length of a part of a URL, in bytes.
 const TEXT_MAX: usize = 1_000;
 /// Default number of kept links that are searched for links to a page.
@@ -33,8 +31,8 @@ pub enum Subject {
     Coverage,
     /// Pages that could not be fetched, and their hosts.
     Failures,
-    /// Rank and fetches of these pages or sites in a ranking, and their ranks in the newest snapshots.
-    Rank(Vec<String>, RankingName, Option<usize>),
+    /// Rank and fetches of these pages or sites in a ranking.
+    Rank(Vec<String>, RankingName),
     /// Links of a page; with a number, links to it among as many kept links.
     Links(String, Option<u64>),
     /// Pages by a part of their URL, or within a scope.
@@ -44,7 +42,6 @@ pub enum Subject {
 #[derive(Default)]
 struct QuestionParameters {
     n: Option<usize>,
-    history: Option<usize>,
     urls: Vec<String>,
     ranking: RankingName,
     selection: Selection,
@@ -58,8 +55,11 @@ impl QuestionParameters {
     /// Sets a parameter. The guide's chapter on the service describes all of them.
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
-            "n" => self.n = Some(count(value, LISTING_MAX)?),
-            "history" => self.history = Some(count(value, SNAPSHOTS_MAX)?),
+            "n" => {
+                let n = value.parse().ok().filter(|n| (1..=LISTING_MAX).contains(n));
+                let wrong = || format!("{value:?}: a whole number from 1 to {LISTING_MAX}");
+                self.n = Some(n.ok_or_else(wrong)?);
+            }
             "url" if self.urls.len() == URLS_MAX => {
                 return Err(format!("more than {URLS_MAX} URLs in one request"));
             }
@@ -112,11 +112,6 @@ where
     text.parse().map_err(|why: T::Err| why.to_string())
 }
 
-fn count(text: &str, most: usize) -> Result<usize, String> {
-    let count = text.parse().ok().filter(|n| (1..=most).contains(n));
-    count.ok_or_else(|| format!("{text:?}: a whole number from 1 to {most}"))
-}
-
 impl Question {
     pub const NAMES: [&str; 7] = [
         "top", "movers", "coverage", "rank", "links", "search", "failures",
@@ -126,7 +121,7 @@ impl Question {
         let usage = |text: String| Err(Error::Usage(text));
         let known: &[&str] = match name {
             "top" => &["n", "measure", "level", "scope", "without-gone"],
-            "rank" => &["url", "measure", "level", "history"],
+            "rank" => &["url", "measure", "level"],
             "links" => &["url", "n", "in", "within"],
             "movers" => &["n", "certain-only"],
             "search" => &["text", "scope", "n", "within"],
@@ -160,9 +155,6 @@ impl Question {
             "top" if is_of_sites && selection.without_gone => {
                 return usage("without-gone: it is for pages; leave it or level out".into());
             }
-            "rank" if is_of_sites && asked.history.is_some() => {
-                return usage("history: it is for pages; leave it or level out".into());
-            }
             "links" if within.is_some() && !asked.incoming => {
                 let text = "within: it is for links to a page; give `in`, or leave it out";
                 return usage(text.into());
@@ -174,7 +166,7 @@ impl Question {
             "movers" => Subject::Movers(asked.certain_only),
             "coverage" => Subject::Coverage,
             "failures" => Subject::Failures,
-            "rank" => Subject::Rank(asked.urls, ranking, asked.history),
+            "rank" => Subject::Rank(asked.urls, ranking),
             "links" => {
                 let within = within.unwrap_or(LINKS_WITHIN);
                 Subject::Links(asked.urls.concat(), asked.incoming.then_some(within))
@@ -225,7 +217,7 @@ mod tests {
             )
             .unwrap()
             .subject,
-            Subject::Rank(vec!["a".into()], by, None)
+            Subject::Rank(vec!["a".into()], by)
         );
         assert_eq!(
             asked("top", &[("scope", "host:a.org"), ("scope", "url:*x*")]).unwrap(),
@@ -250,13 +242,7 @@ mod tests {
             asked("rank", &[("url", "a"), ("url", "b")])
                 .unwrap()
                 .subject,
-            Subject::Rank(both, usual.clone(), None)
-        );
-        assert_eq!(
-            asked("rank", &[("url", "a"), ("history", "7")])
-                .unwrap()
-                .subject,
-            Subject::Rank(vec!["a".into()], usual, Some(7))
+            Subject::Rank(both, usual)
         );
         let links = |n, within| {
             let subject = Subject::Links("a".into(), within);
@@ -309,12 +295,6 @@ mod tests {
             ("search", &[("within", "0")], "above 0"),
             ("failures", &[("scope", "host:a")], "use one of n"),
             ("rank", &[], "which page"),
-            ("rank", &[("url", "a"), ("history", "1001")], "1 to 1000"),
-            (
-                "rank",
-                &[("url", "a"), ("history", "1"), ("level", "host")],
-                "history: it is for pages",
-            ),
             ("rank", &many, "more than 100 URLs"),
             ("nothing", &[], "unknown question"),
         ] {
