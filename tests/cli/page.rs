@@ -100,8 +100,7 @@ fn the_page_is_shown_by_a_browser() {
     }
 }
 
-/// Each view at three widths: a curve is as wide as its place, so that its labels are not scaled down, and the parts of
-/// a URL are separate, so that its host can be cut before its path.
+/// Each view at three widths: the parts of a URL are separate, so that its host can be cut before its path.
 #[test]
 #[ignore = "opens a browser fifteen times"]
 fn every_view_is_shown_at_every_width() {
@@ -137,11 +136,6 @@ fn every_view_is_shown_at_every_width() {
             let url = format!("http://{address}/#/{view}");
             let dom = shown(&lab, &browser, &url, width);
             has(&dom, texts);
-            for curve in dom.split("viewBox=\"0 0 ").skip(1) {
-                let wide: u32 = curve.split(' ').next().unwrap().parse().unwrap();
-                assert!((240..width).contains(&wide), "{view} at {width}: {wide}");
-            }
-            assert!(!view.is_empty() || dom.contains("<svg"), "{view}");
         }
     }
 }

@@ -256,6 +256,4 @@ fn a_running_ingest_is_reported() {
     assert_eq!(status["disk_bytes"], stat["disk_bytes"]["total"]);
     assert_eq!(status["records"], json!(400));
     assert!(status["snapshot_age_seconds"].as_u64().unwrap() < 600);
-    let made = status["history"][0]["made"].as_str().unwrap();
-    assert!(made.ends_with('Z'), "{made}");
 }

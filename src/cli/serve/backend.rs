@@ -1,34 +1,28 @@
 //! Answers of the service, from a store's published snapshots and the counters of a running ingest.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use cashrank::Error;
 use cashrank_base::model::name_settings;
-use cashrank_base::threads::lock;
 use cashrank_serve::{Backend, NextList, NextQuery, Problem, Result};
 use cashrank_steer::answers::{Question, canonical};
-use cashrank_store::snapshot::{self, Info, SnapshotColumns};
+use cashrank_store::snapshot::Info;
 use cashrank_store::store::{RealDisk, is_busy};
 use serde::Serialize;
 
 use super::cache::{AnswerCache, is_cached};
 use super::current::{Current, OpenSnapshot};
 use super::status::{LiveIngest, StoreState};
-use crate::cli::common::{say, time, written_at};
+use crate::cli::common::{say, time};
 use crate::cli::json::object;
 use crate::cli::stat::disk_bytes;
-
-/// Maximum number of snapshots whose counts `/status` lists.
-const HISTORY: usize = 200;
 
 pub struct StoreBackend {
     store: PathBuf,
     live: Option<Arc<LiveIngest>>,
     current: Arc<Current>,
-    /// Snapshots of `/status`, with the times at which they were written.
-    infos: Mutex<HashMap<String, (Info, Option<String>)>>,
     cache: AnswerCache,
 }
 
@@ -40,37 +34,7 @@ impl StoreBackend {
             store,
             live,
             current,
-            infos: Mutex::default(),
         }
-    }
-
-    /// Returns the counts of the newest snapshots, oldest first.
-    fn history(&self) -> Result<Vec<impl Serialize + use<>>> {
-        let names = snapshot::names(&RealDisk, &self.store).map_err(problem)?;
-        let newest = &names[names.len().saturating_sub(HISTORY)..];
-        let mut infos = lock(&self.infos);
-        infos.retain(|name, _| newest.contains(name));
-        let mut history = Vec::new();
-        for name in newest {
-            let path = self.store.join("snapshots").join(name);
-            // A snapshot may have been removed since it was listed.
-            if !infos.contains_key(name)
-                && let Ok(columns) = SnapshotColumns::of(&RealDisk, &path)
-            {
-                infos.insert(name.clone(), (columns.info().clone(), written_at(&path)));
-            }
-            history.extend(infos.get(name).map(|(info, made)| {
-                object! {
-                    "snapshot": name.clone(),
-                    "made": made.clone(),
-                    "records": info.counters.records,
-                    "pages": info.pages,
-                    "visited": info.counters.visited,
-                    "bound_l1": info.bound_l1(),
-                }
-            }));
-        }
-        Ok(history)
     }
 
     fn state(&self) -> Result<(StoreState, Option<Arc<OpenSnapshot>>)> {
@@ -144,7 +108,6 @@ impl Backend for StoreBackend {
             // True while any process writes to the store.
             "ingesting": state.is_busy,
             "reading": &state.reading,
-            "history": if held.is_some() { self.history()? } else { Vec::new() },
         })
     }
 

@@ -1,4 +1,4 @@
-// Elements, tables and curves.
+// Elements and tables.
 const at = id => document.getElementById(id);
 // Data from a crawl is only ever set as text, never as markup.
 const make = (name, attributes = {}, ...children) => {
@@ -59,49 +59,3 @@ const tell = async (id, make) => {
   try { made = await make(); } catch (error) { made = none(error.message); }
   if (at("view") === view) show(id, made);
 };
-
-// A curve through points [x, y] in order of x, as wide as what it is in; the y axis is linear or logarithmic, and may go down.
-const SVG = "http://www.w3.org/2000/svg";
-const shape = (name, attributes, text) => {
-  const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  if (text != null) element.textContent = text;
-  return element;
-};
-function curve(width, points, { log = false, down = false, above = [], label, xlabel, title }) {
-  const height = 150, left = 58, right = 12, top = 10, bottom = 22;
-  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
-  const scale = log ? Math.log10 : y => y;
-  const xs = points.map(p => p[0]), ys = points.map(p => scale(p[1]));
-  const x0 = Math.min(...xs), x1 = Math.max(...xs);
-  let y0 = log ? Math.min(...ys) : 0, y1 = Math.max(...ys, ...above.map(p => scale(p[1])));
-  const same = log && y1 - y0 < 1e-9;
-  if (y1 - y0 < 1e-9) y1 = y0 + 1;
-  const px = x => left + (x1 > x0 ? (x - x0) / (x1 - x0) : 0.5) * (width - left - right);
-  const part = y => (y - y0) / (y1 - y0);
-  const py = y => top + (down ? part(y) : 1 - part(y)) * (height - top - bottom);
-  const ends = same ? [y0] : [y0, y1];
-  for (const y of ends) {
-    const value = log ? 10 ** y : y;
-    svg.append(shape("line", { class: "axis", x1: left, x2: width - right, y1: py(y), y2: py(y) }));
-    svg.append(shape("text", { x: left - 6, y: py(y) + 4, "text-anchor": "end" }, label(value)));
-  }
-  svg.append(shape("text", { x: left, y: height - 5 }, xlabel(x0)));
-  if (x1 > x0) svg.append(shape("text", { x: width - right, y: height - 5, "text-anchor": "end" }, xlabel(x1)));
-  const line = points.map((p, i) => `${px(p[0]).toFixed(1)},${py(ys[i]).toFixed(1)}`);
-  svg.append(shape("polyline", { class: "curve above", points: above.map(p => `${px(p[0]).toFixed(1)},${py(scale(p[1])).toFixed(1)}`).join(" ") }));
-  const ground = down ? y1 : y0;
-  svg.append(shape("polygon", { class: "area", points: [`${px(x0)},${py(ground)}`, ...line, `${px(x1)},${py(ground)}`].join(" ") }));
-  svg.append(shape("polyline", { class: "curve", points: line.join(" ") }));
-  const last = points[points.length - 1];
-  svg.append(shape("circle", { class: "dot", cx: px(last[0]), cy: py(ys[ys.length - 1]), r: 2.6 }));
-  return svg;
-}
-// Curves that are shown, by the element they are in: drawn again when its width changes.
-let drawn = new Map();
-function draw(id, points, options) {
-  drawn.set(id, [points, options]);
-  const into = at(id);
-  if (into) into.replaceChildren(curve(Math.max(240, into.clientWidth), points, options));
-}
-addEventListener("resize", () => drawn.forEach(([points, options], id) => draw(id, points, options)));

@@ -2,7 +2,6 @@
 function overview(view) {
   view.replaceChildren(
     make("div", { class: "tiles", id: "tiles" }),
-    two(section("Records per second", "", "rate"), section("Bound on the error, by records read", "L1, certified, for each snapshot", "bound")),
     two(section("Most important pages", "", "top"), section("Largest changes", "", "movers")),
     two(section("Hosts", "by the importance of their pages", "hosts"), section("Crawl next", "", "next")),
     two(section("Coverage", "of what readers see who start at the seeds, in percent: at least, and at most, by records read", "covered"),
@@ -25,33 +24,10 @@ function tiles(status) {
     tile(short(status.bound_l1), "total error at most"),
     tile(status.turnovers.toFixed(2), "turnovers (times all cash was passed on)"),
     tile(age == null ? "none" : span(age), "age of the snapshot"),
-    tile(count(status.history.length), "snapshots listed"),
     tile(status.last_fetch ? time(status.last_fetch) : "unknown", "latest fetch in it"));
-}
-function rate(status) {
-  const points = [];
-  status.history.forEach((past, i, all) => {
-    const [now, before] = [past, all[i - 1]].map(one => one?.made ? Date.parse(one.made) : NaN);
-    if (now > before && past.records >= all[i - 1].records) points.push([now, (past.records - all[i - 1].records) / (now - before) * 1000]);
-  });
-  const run = status.reading;
-  show("rate-note", "from snapshot to snapshot" + (run?.seconds > 0 ? `; this ingest: ${count(run.records / run.seconds)} since its start` : ""));
-  if (points.length < 2) return show("rate", none("There are too few snapshots."));
-  const day = at => new Date(at).toISOString().slice(0, 16).replace("T", " ");
-  draw("rate", points, { label: n => n < 10 ? n.toPrecision(2) : count(n), xlabel: day, title: "Records per second, from snapshot to snapshot" });
-}
-function bounds(status) {
-  const points = status.history.filter(past => past.bound_l1 > 0).map(past => [past.records, past.bound_l1]);
-  if (!points.length) return show("bound", none("No snapshot has a bound yet."));
-  // So near to exact, a curve would show noise.
-  const largest = Math.max(...points.map(([, bound]) => bound));
-  if (largest < 1e-5) return show("bound", none(`At most ${short(largest)} in each of ${many(points.length, "snapshot")}.`));
-  draw("bound", points, { label: short, xlabel: count, title: "Bound on the error, by records read" });
 }
 function counts(status) {
   tiles(status);
-  rate(status);
-  bounds(status);
   const rows = Object.entries(status.skipped).sort((a, b) => b[1] - a[1]).map(([reason, n]) => [reason, count(n)]);
   show("skipped", rows.length ? table([["reason"], ["records", "n"]], rows) : none("None."));
 }

@@ -82,7 +82,6 @@ async function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const view = make("main", { id: "view", tabindex: "-1" });
   at("view").replaceWith(view);
-  drawn = new Map();
   for (const link of document.querySelectorAll("nav a")) {
     if (link.hash === `#/${path}`) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
   }
