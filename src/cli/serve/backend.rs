@@ -1,6 +1,7 @@
 //! Answers of the service, from a store's published snapshots and the counters of a running ingest.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -27,14 +28,14 @@ pub struct StoreBackend {
 }
 
 impl StoreBackend {
-    pub fn new(store: PathBuf, live: Option<Arc<LiveIngest>>) -> StoreBackend {
+    pub fn new(store: PathBuf, live: Option<Arc<LiveIngest>>) -> io::Result<StoreBackend> {
         let current = Arc::new(Current::new(store.clone()));
-        StoreBackend {
-            cache: AnswerCache::new(current.clone()),
+        Ok(StoreBackend {
+            cache: AnswerCache::new(current.clone())?,
             store,
             live,
             current,
-        }
+        })
     }
 
     fn state(&self) -> Result<(StoreState, Option<Arc<OpenSnapshot>>)> {

@@ -8,13 +8,14 @@
 //!
 //! Each list is made from its snapshot alone: its rows, and the ranking that it has ([`next_of`]).
 
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use cashrank_base::threads::{lock, spawn};
+use cashrank_base::threads::lock;
 use cashrank_graph::sites::Level;
-use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, thread_time};
+use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, start_thread, thread_time};
 use cashrank_steer::answers::{Question, Subject};
 use cashrank_steer::schedule::{Candidate, NextOptions, PageSelection, next_of};
 
@@ -35,9 +36,6 @@ const REST: u32 = 3;
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
-/// Threads with their names: the first makes lists that do not exist yet, the second refreshes old answers.
-const WORKERS: [(bool, &str); 2] = [(false, "next-first"), (true, "next-refresh")];
-
 /// Cache of answers with the threads that compute them. On drop the threads end after their current task.
 pub struct AnswerCache(Arc<CacheShared>);
 
@@ -52,7 +50,6 @@ struct Kept {
     /// Answers, the one that was made last at the end.
     answers: Vec<CachedAnswer>,
     stop: bool,
-    started: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,27 +87,33 @@ pub fn is_cached(subject: &Subject) -> bool {
 }
 
 impl AnswerCache {
-    pub fn new(current: Arc<Current>) -> AnswerCache {
-        AnswerCache(Arc::new(CacheShared {
+    /// Starts the threads: one makes lists that do not exist yet, the other refreshes answers. Fails like
+    /// [`start_thread`].
+    pub fn new(current: Arc<Current>) -> io::Result<AnswerCache> {
+        let shared = Arc::new(CacheShared {
             current,
             kept: Mutex::default(),
             changed: Condvar::new(),
-        }))
+        });
+        let cache = AnswerCache(shared.clone());
+        for (refreshes, name) in [(false, "next-first"), (true, "next-refresh")] {
+            let shared = shared.clone();
+            start_thread(name, move || shared.work(refreshes))?;
+        }
+        Ok(cache)
     }
 
     /// Answers as JSON, from the newest snapshot with an answer; if that was not requested lately, from the current one.
     pub fn answer(&self, question: Question) -> Result<Vec<u8>> {
         let newest = self.0.current.get()?;
-        let mut kept = lock(&self.0.kept);
-        // If no thread refreshes answers, the caller computes the newest.
-        let is_refreshed = self.0.start(&mut kept).is_ok();
         let request = CachedRequest::Question(question.clone());
-        let known = kept.answers.iter().position(|of| of.request == request);
-        if let Some(at) = known {
+        let mut kept = lock(&self.0.kept);
+        if let Some(at) = kept.answers.iter().position(|of| of.request == request) {
             let answer = &mut kept.answers[at];
-            let is_new = answer.version == newest.version() || is_refreshed && answer.is_lively();
+            let is_new = answer.version == newest.version || answer.is_lively();
             if let (true, Some(Ok(CachedValue::Json(json)))) = (is_new, &answer.value) {
                 answer.asked = Instant::now();
+                self.0.changed.notify_all();
                 return Ok(json.clone());
             }
             // Meanwhile no request may get the old one.
@@ -120,6 +123,7 @@ impl AnswerCache {
         let json = newest.answer(&question)?;
         let made = Ok(CachedValue::Json(json.clone()));
         lock(&self.0.kept).keep(&newest, request, made);
+        self.0.changed.notify_all();
         Ok(json)
     }
 
@@ -127,27 +131,24 @@ impl AnswerCache {
     pub fn list(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>> {
         let newest = self.0.current.get()?;
         let mut kept = lock(&self.0.kept);
-        let mut found = Ok(None);
+        self.0.changed.notify_all();
         if let Some(answer) = kept.list_for(query)? {
             answer.asked = Instant::now();
-            found = match &answer.value {
+            return match &answer.value {
                 Some(Ok(CachedValue::List(list))) => Ok(Some(list.clone())),
                 // An error for one snapshot need not occur for the next.
-                Some(Err(problem)) if answer.version == newest.version() => Err(problem.clone()),
+                Some(Err(problem)) if answer.version == newest.version => Err(problem.clone()),
                 _ => Ok(None),
             };
-        } else {
-            kept.make_room(true)?;
-            kept.answers.push(CachedAnswer {
-                request: CachedRequest::List(query.clone()),
-                asked: Instant::now(),
-                version: newest.version(),
-                value: None,
-            });
         }
-        // A thread that could not be started at an earlier request may start at this one.
-        self.0.start(&mut kept)?;
-        found
+        kept.make_room(true)?;
+        kept.answers.push(CachedAnswer {
+            request: CachedRequest::List(query.clone()),
+            asked: Instant::now(),
+            version: newest.version.clone(),
+            value: None,
+        });
+        Ok(None)
     }
 }
 
@@ -164,16 +165,14 @@ fn options_of(query: &NextQuery) -> Result<NextOptions> {
     Ok(options)
 }
 
-impl CachedRequest {
-    fn is_list(&self) -> bool {
-        matches!(self, CachedRequest::List(_))
-    }
-}
-
 impl CachedAnswer {
     /// Returns whether the answer is refreshed for each new snapshot.
     fn is_lively(&self) -> bool {
         self.asked.elapsed() < LIVELY
+    }
+
+    fn is_list(&self) -> bool {
+        matches!(self.request, CachedRequest::List(_))
     }
 }
 
@@ -195,7 +194,7 @@ impl Kept {
     /// Evicts the least recently requested list, or other answer, if there are too many; fails if all are in progress.
     fn make_room(&mut self, is_list: bool) -> Result<()> {
         let alike = self.answers.iter().enumerate();
-        let alike = alike.filter(|(_, answer)| answer.request.is_list() == is_list);
+        let alike = alike.filter(|(_, answer)| answer.is_list() == is_list);
         if alike.clone().count() < if is_list { LISTS } else { ANSWERS } {
             return Ok(());
         }
@@ -211,18 +210,6 @@ impl Kept {
         Ok(())
     }
 
-    /// Returns whether there is a list to make, or answers to refresh once a newer snapshot appears.
-    fn is_waiting(&self, refreshes: bool) -> bool {
-        let mut answers = self.answers.iter();
-        answers.any(|answer| {
-            if refreshes {
-                answer.is_lively()
-            } else {
-                answer.value.is_none()
-            }
-        })
-    }
-
     /// Returns the next task for a snapshot: a list that does not exist yet, or the refresh of the oldest answer.
     fn task(&self, refreshes: bool, version: &str) -> Option<CachedRequest> {
         let mut answers = self.answers.iter();
@@ -236,7 +223,7 @@ impl Kept {
     /// Keeps a new answer. A question that cannot be answered is forgotten, so that its next request gets the error, and
     /// a list that was evicted meanwhile stays so.
     fn keep(&mut self, held: &OpenSnapshot, request: CachedRequest, made: Result<CachedValue>) {
-        let is_list = request.is_list();
+        let is_list = matches!(request, CachedRequest::List(_));
         let known = self.answers.iter().position(|of| of.request == request);
         let asked = known.map(|known| self.answers.remove(known).asked);
         let is_kept = if is_list {
@@ -248,7 +235,7 @@ impl Kept {
             self.answers.push(CachedAnswer {
                 request,
                 asked: asked.unwrap_or_else(Instant::now),
-                version: held.version(),
+                version: held.version.clone(),
                 value: Some(made),
             });
         }
@@ -256,18 +243,6 @@ impl Kept {
 }
 
 impl CacheShared {
-    /// Wakes the threads after a request; starts those that are not running yet.
-    fn start(self: &Arc<CacheShared>, kept: &mut Kept) -> Result<()> {
-        for (refreshes, name) in WORKERS.into_iter().skip(kept.started) {
-            let shared = self.clone();
-            spawn(name, move || shared.work(refreshes))
-                .map_err(|error| Problem::Later(error.to_string()))?;
-            kept.started += 1;
-        }
-        self.changed.notify_all();
-        Ok(())
-    }
-
     fn work(&self, refreshes: bool) {
         // Nothing changes if the system cannot lower the priority of one thread, or does not allow it.
         #[cfg(target_os = "linux")]
@@ -292,7 +267,7 @@ impl CacheShared {
         rested: Instant,
     ) -> Option<(Arc<OpenSnapshot>, CachedRequest)> {
         loop {
-            let is_idle = |kept: &mut Kept| !kept.stop && !kept.is_waiting(refreshes);
+            let is_idle = |kept: &mut Kept| !kept.stop && kept.task(refreshes, "").is_none();
             let waited = self.changed.wait_while(lock(&self.kept), is_idle);
             if waited.unwrap_or_else(PoisonError::into_inner).stop {
                 return None;
@@ -300,7 +275,7 @@ impl CacheShared {
             // A store that is unreadable at the moment is tried again later.
             if Instant::now() >= rested
                 && let Ok(held) = self.current.get()
-                && let Some(request) = lock(&self.kept).task(refreshes, &held.version())
+                && let Some(request) = lock(&self.kept).task(refreshes, &held.version)
             {
                 return Some((held, request));
             }
@@ -323,7 +298,7 @@ fn make(held: &OpenSnapshot, request: &CachedRequest) -> Result<CachedValue> {
     };
     Ok(CachedValue::List(Arc::new(NextList {
         snapshot: held.name.clone(),
-        version: held.version(),
+        version: held.version.clone(),
         records: held.info().counters.records,
         made: held.written,
         pages: pages.into_iter().map(page).collect(),
@@ -359,7 +334,7 @@ mod tests {
         let dir = home.path().join("store");
         publish(&dir, &["http://a/", "http://b/"]);
         let current = Arc::new(Current::new(dir.clone()));
-        let cache = AnswerCache::new(current.clone());
+        let cache = AnswerCache::new(current.clone()).unwrap();
         let top = |level: Level, scope: &str| {
             let name = RankingName {
                 level,

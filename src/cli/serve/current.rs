@@ -16,7 +16,6 @@ use cashrank_steer::answers::{
 };
 use cashrank_store::snapshot::{self, Info, LevelRanking, RankingName, Snapshot};
 use cashrank_store::store::RealDisk;
-use once_cell::sync::OnceCell;
 
 use super::backend::{as_parameters, json, problem};
 use crate::cli::json::{joined, object};
@@ -36,9 +35,11 @@ pub struct Current {
 pub struct OpenSnapshot {
     pub name: String,
     pub written: Option<SystemTime>,
+    /// String that identifies this snapshot, even among those of the same name in a recreated store.
+    pub version: String,
     pages: LevelRanking,
     /// Opened rankings, the least recently requested one first.
-    rankings: Mutex<Vec<(RankingKey, Arc<OnceCell<LevelRanking>>)>>,
+    rankings: Mutex<Vec<(RankingKey, Arc<LevelRanking>)>>,
 }
 
 impl Current {
@@ -68,11 +69,14 @@ impl Current {
         }
         let snapshot = Snapshot::latest(&RealDisk, &self.store).map_err(problem)?;
         let path = snapshot.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let written = written(path);
+        let since = written.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let since = since.map_or(0, |since| since.as_nanos());
         let new = Arc::new(OpenSnapshot {
-            name: path
-                .file_name()
-                .map_or(name, |name| name.to_string_lossy().into_owned()),
-            written: written(path),
+            version: format!("{name}-{since:x}"),
+            name: name.into_owned(),
+            written,
             pages: LevelRanking::of_pages(snapshot),
             rankings: Mutex::default(),
         });
@@ -88,18 +92,6 @@ impl OpenSnapshot {
 
     pub fn info(&self) -> &Info {
         self.snapshot().info()
-    }
-
-    /// Returns a string that identifies this snapshot, even among those of the same name in a recreated store.
-    pub fn version(&self) -> String {
-        let since = self
-            .written
-            .and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        format!(
-            "{}-{:x}",
-            self.name,
-            since.map_or(0, |since| since.as_nanos())
-        )
     }
 
     pub fn answer(&self, question: &Question) -> Result<Vec<u8>> {
@@ -141,6 +133,7 @@ impl OpenSnapshot {
         }
     }
 
+    /// Reads the ranking of pages, or another one, which stays open for later questions; while it is opened, others wait.
     fn with_ranking<T>(
         &self,
         name: &RankingName,
@@ -152,24 +145,20 @@ impl OpenSnapshot {
         let file = name.file(self.snapshot().path());
         let key = (name.clone(), file.and_then(|file| written(&file)));
         let mut opened = lock(&self.rankings);
-        let found = match opened.iter().position(|(known, _)| *known == key) {
-            Some(at) => opened.remove(at),
-            None => (key, Arc::default()),
+        let known = opened.iter().position(|(known, _)| *known == key);
+        let ranking = match known.map(|at| opened.remove(at).1) {
+            Some(ranking) => ranking,
+            None => Arc::new(self.open(name).map_err(|error| match error {
+                Error::Missing(_) => Problem::Unknown(as_parameters(&error)),
+                error => problem(error),
+            })?),
         };
-        let ranking = found.1.clone();
         if opened.len() == OPENED {
             opened.remove(0);
         }
-        opened.push(found);
-        // Only who asks for the same ranking waits while it is opened.
+        opened.push((key, ranking.clone()));
         drop(opened);
-        let ranking = ranking
-            .get_or_try_init(|| self.open(name))
-            .map_err(|error| match error {
-                Error::Missing(_) => Problem::Unknown(as_parameters(&error)),
-                error => problem(error),
-            })?;
-        read(ranking).map_err(problem)
+        read(&ranking).map_err(problem)
     }
 
     fn open(&self, name: &RankingName) -> cashrank::Result<LevelRanking> {

@@ -169,8 +169,9 @@ pub fn start(
         calls: args.frontier(),
         ..ServiceOptions::new(listen)
     };
-    let backend = Arc::new(StoreBackend::new(store.into(), live));
-    let service = Service::start(options, backend).map_err(|error| match error.kind() {
+    let service = StoreBackend::new(store.into(), live)
+        .and_then(|backend| Service::start(options, Arc::new(backend)));
+    let service = service.map_err(|error| match error.kind() {
         ErrorKind::InvalidInput => anyhow::anyhow!(error.to_string()),
         ErrorKind::WouldBlock => Error::io("thread", "start")(error).into(),
         _ => anyhow::anyhow!("cannot serve at {listen}: {error}"),

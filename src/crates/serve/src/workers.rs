@@ -117,7 +117,7 @@ pub fn start_thread(
     let started = Builder::new().name(name.into()).spawn(work);
     started.map_err(|error| {
         let what = format!(
-            "{error}; the service takes 3 threads beside those of the command, and 3 more with a frontier: raise the limit of processes \
+            "{error}; the service takes 5 threads beside those of the command, and 3 more with a frontier: raise the limit of processes \
              (`ulimit -u`, `TasksMax=` of systemd, that of a container)"
         );
         io::Error::new(io::ErrorKind::WouldBlock, what)
