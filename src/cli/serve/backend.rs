@@ -1,12 +1,12 @@
 //! Answers of the service, from a store's published snapshots and the counters of a running ingest.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use cashrank::Error;
 use cashrank_base::model::name_settings;
+use cashrank_crawl::decode::Reason;
 use cashrank_serve::{Backend, NextList, NextQuery, Problem, Result};
 use cashrank_steer::answers::{Question, canonical};
 use cashrank_store::snapshot::Info;
@@ -14,10 +14,9 @@ use cashrank_store::store::{RealDisk, is_busy};
 use serde::Serialize;
 
 use super::cache::{AnswerCache, is_cached};
-use super::current::{Current, OpenSnapshot};
-use super::status::{LiveIngest, StoreState};
-use crate::cli::common::{say, time};
-use crate::cli::json::object;
+use super::current::Current;
+use super::status::{LiveIngest, StoreStatus};
+use crate::cli::common::say;
 use crate::cli::stat::disk_bytes;
 
 pub struct StoreBackend {
@@ -38,7 +37,7 @@ impl StoreBackend {
         })
     }
 
-    fn state(&self) -> Result<(StoreState, Option<Arc<OpenSnapshot>>)> {
+    fn state(&self) -> Result<StoreStatus> {
         let held = match self.current.get() {
             Ok(held) => Some(held),
             // The status must also report a new store, and an ingest that has not published anything yet.
@@ -47,23 +46,37 @@ impl StoreBackend {
         };
         let reading = self.live.as_ref().and_then(|live| live.now());
         let info = held.as_ref().map(|held| held.info());
-        let of_info = || info.map(|info| (info.counters.clone(), info.pages));
-        let counts = reading
-            .as_ref()
-            .map(|now| (now.counters.clone(), now.pages));
-        let (counters, pages) = counts.or_else(of_info).unwrap_or_default();
-        let state = StoreState {
-            counters,
+        let (counters, pages) = match (&reading, info) {
+            (Some(now), _) => (now.counters.clone(), now.pages),
+            (None, Some(info)) => (info.counters.clone(), info.pages),
+            (None, None) => Default::default(),
+        };
+        let published = held.as_ref().and_then(|held| held.written);
+        let age = published.and_then(|at| at.elapsed().ok());
+        let skipped = Reason::ALL.map(Reason::name).into_iter();
+        let skipped = skipped.zip(counters.skipped).filter(|of| of.1 > 0);
+        Ok(StoreStatus {
+            version: env!("CARGO_PKG_VERSION"),
+            store: self.store.display().to_string(),
+            snapshot: held.as_ref().map(|held| held.name.clone()),
+            snapshot_age_seconds: age.map(|age| age.as_secs()),
+            records: counters.records,
+            links: counters.links,
             pages,
-            reading,
+            visited: counters.visited,
+            frontier: pages.saturating_sub(counters.visited),
+            gone: counters.gone,
+            unchanged: counters.unchanged,
+            failed: counters.failed,
+            skipped: skipped.collect(),
             bound_l1: info.and_then(Info::bound_l1),
             turnovers: info.map_or(0.0, |info| info.turnovers),
-            published: held.as_ref().and_then(|held| held.written),
             last_fetch: info.and_then(|info| info.time),
             disk_bytes: disk_bytes(&self.store).ok(),
-            is_busy: is_busy(&RealDisk, &self.store),
-        };
-        Ok((state, held))
+            ingesting: is_busy(&RealDisk, &self.store),
+            reading,
+            published,
+        })
     }
 }
 
@@ -85,35 +98,11 @@ pub fn json(answer: &impl Serialize) -> Result<Vec<u8>> {
 
 impl Backend for StoreBackend {
     fn status(&self) -> Result<Vec<u8>> {
-        let (state, held) = self.state()?;
-        let counters = &state.counters;
-        let skipped: BTreeMap<&str, u64> = state.skipped().collect();
-        json(&object! {
-            "version": env!("CARGO_PKG_VERSION"),
-            "store": self.store.display().to_string(),
-            "snapshot": held.as_ref().map(|held| &held.name),
-            "snapshot_age_seconds": state.age().map(|age| age.as_secs()),
-            "records": counters.records,
-            "links": counters.links,
-            "pages": state.pages,
-            "visited": counters.visited,
-            "frontier": state.frontier(),
-            "gone": counters.gone,
-            "unchanged": counters.unchanged,
-            "failed": counters.failed,
-            "skipped": skipped,
-            "bound_l1": state.bound_l1,
-            "turnovers": state.turnovers,
-            "last_fetch": state.last_fetch.map(|at| time(Some(at))),
-            "disk_bytes": state.disk_bytes,
-            // True while any process writes to the store.
-            "ingesting": state.is_busy,
-            "reading": &state.reading,
-        })
+        json(&self.state()?)
     }
 
     fn metrics(&self) -> Result<String> {
-        Ok(self.state()?.0.metrics())
+        Ok(self.state()?.metrics())
     }
 
     fn questions(&self) -> &'static [&'static str] {

@@ -1,9 +1,11 @@
 //! State of a store and of a running ingest, for `/status` and for Prometheus.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use cashrank_base::model::{Time, rfc_3339};
 use cashrank_base::threads::lock;
 use cashrank_crawl::decode::Reason;
 use cashrank_graph::engine::Counters;
@@ -11,24 +13,39 @@ use cashrank_ingest::ingest::ProgressReport;
 use serde::Serialize;
 
 /// State of the store and of a running ingest. Counts are those of the ingest, or else of the snapshot.
-#[derive(Default)]
-pub struct StoreState {
-    pub counters: Counters,
+#[derive(Default, Serialize)]
+pub struct StoreStatus {
+    pub version: &'static str,
+    pub store: String,
+    pub snapshot: Option<String>,
+    pub snapshot_age_seconds: Option<u64>,
+    pub records: u64,
+    pub links: u64,
     pub pages: u64,
+    pub visited: u64,
+    /// Number of known pages that were never visited.
+    pub frontier: u64,
+    pub gone: u64,
+    pub unchanged: u64,
+    pub failed: u64,
+    /// Numbers of records that could not be used, by reason.
+    pub skipped: BTreeMap<&'static str, u64>,
     pub bound_l1: Option<f64>,
     pub turnovers: f64,
-    /// Time at which the current snapshot was published.
-    pub published: Option<SystemTime>,
-    /// Time of the latest fetch, in seconds since 1970.
-    pub last_fetch: Option<i64>,
+    /// Time of the latest fetch.
+    #[serde(serialize_with = "rfc_3339")]
+    pub last_fetch: Option<Time>,
     pub disk_bytes: Option<u64>,
     /// True while any process writes to the store.
-    pub is_busy: bool,
+    pub ingesting: bool,
     /// Progress of the ingest of this process.
     pub reading: Option<IngestStatus>,
+    /// Time at which the current snapshot was published.
+    #[serde(skip)]
+    pub published: Option<SystemTime>,
 }
 
-/// Metrics with one value: name, kind and meaning, in the order of [`StoreState::metrics`].
+/// Metrics with one value: name, kind and meaning, in the order of [`StoreStatus::metrics`].
 const METRICS: &str = "\
 records_total counter Records read.
 links_total counter Links read.
@@ -47,25 +64,7 @@ last_fetch_age_seconds gauge Seconds since the latest fetch in the current snaps
 disk_bytes gauge Bytes of the store on disk.
 ingesting gauge 1 while a process writes to the store, this one or another.";
 
-impl StoreState {
-    /// Returns the number of known pages that were never visited.
-    pub fn frontier(&self) -> u64 {
-        self.pages.saturating_sub(self.counters.visited)
-    }
-
-    /// Returns the age of the current snapshot.
-    pub fn age(&self) -> Option<Duration> {
-        self.published?.elapsed().ok()
-    }
-
-    /// Yields the numbers of records that could not be used, by reason.
-    pub fn skipped(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let counts = Reason::ALL.map(Reason::name).into_iter();
-        counts
-            .zip(self.counters.skipped)
-            .filter(|(_, count)| *count > 0)
-    }
-
+impl StoreStatus {
     /// Returns the state in the text format of Prometheus.
     pub fn metrics(&self) -> String {
         let count = |count: u64| Some(count as f64);
@@ -73,22 +72,22 @@ impl StoreState {
         let last_fetch = self.last_fetch.map(|at| at as f64);
         let fetch_age = last_fetch.and_then(|at| Some(seconds(SystemTime::now())? - at));
         let values = [
-            count(self.counters.records),
-            count(self.counters.links),
-            count(self.counters.gone),
-            count(self.counters.unchanged),
-            count(self.counters.failed),
+            count(self.records),
+            count(self.links),
+            count(self.gone),
+            count(self.unchanged),
+            count(self.failed),
             count(self.pages),
-            count(self.counters.visited),
-            count(self.frontier()),
+            count(self.visited),
+            count(self.frontier),
             self.bound_l1,
             Some(self.turnovers),
             self.published.and_then(seconds),
-            self.age().and_then(|age| count(age.as_secs())),
+            self.snapshot_age_seconds.and_then(count),
             last_fetch,
             fetch_age,
             self.disk_bytes.and_then(count),
-            count(self.is_busy.into()),
+            count(self.ingesting.into()),
         ];
         let mut out = String::new();
         let mut put = |name: &str, kind: &str, help: &str, samples: &[(String, f64)]| {
@@ -106,7 +105,8 @@ impl StoreState {
                 put(name, kind, help, &[(String::new(), value)]);
             }
         }
-        let skipped = self.skipped();
+        let skipped = Reason::ALL.map(Reason::name).into_iter();
+        let skipped = skipped.filter_map(|why| Some((why, *self.skipped.get(why)?)));
         let skipped = skipped.map(|(why, count)| (format!("{{reason=\"{why}\"}}"), count as f64));
         let help = "Records that could not be used, by reason.";
         put(
@@ -185,21 +185,19 @@ mod tests {
     /// The text format: names, then one value per line.
     #[test]
     fn prometheus_reads_the_metrics() {
-        let mut counters = Counters {
-            records: 7,
-            ..Counters::default()
-        };
-        counters.skipped[2] = 3;
         let now = UNIX_EPOCH.elapsed().unwrap().as_secs();
-        let body = StoreState {
-            counters,
+        let body = StoreStatus {
+            records: 7,
+            skipped: [(Reason::ALL[2].name(), 3)].into(),
             pages: 4,
+            frontier: 4,
             bound_l1: Some(0.25),
+            snapshot_age_seconds: Some(77),
             published: Some(UNIX_EPOCH + Duration::from_secs(now - 77)),
             last_fetch: Some(86_400),
             disk_bytes: Some(4_096),
-            is_busy: true,
-            ..StoreState::default()
+            ingesting: true,
+            ..StoreStatus::default()
         }
         .metrics();
         for line in [
@@ -229,7 +227,7 @@ mod tests {
             let found = lines.find_map(|line| line.strip_prefix(name));
             found.unwrap().parse().unwrap()
         };
-        assert!((77.0..677.0).contains(&value("cashrank_snapshot_age_seconds ")));
+        assert!(value("cashrank_snapshot_age_seconds ") == 77.0);
         let age = value("cashrank_last_fetch_age_seconds ");
         assert!((now as f64 - 86_400.0 - age).abs() < 600.0);
         for line in body.lines().filter(|line| !line.starts_with('#')) {
