@@ -90,7 +90,14 @@ struct Forecast {
     found_by: Vec<u32>,
     /// Bitmap of the pages that were read and have links.
     with_links: Bits,
-    means: LinkBackStats,
+    /// Share of the pages that others found and that were read that links back to the page that found it.
+    back: RunningMean,
+    /// The same share of those with links.
+    back_of_linking: RunningMean,
+    /// Share of them that has links.
+    linking: RunningMean,
+    /// Mean number of pages that one of them found.
+    finding: RunningMean,
     /// Pages found since the last one was read.
     found_now: u32,
     /// Scores of all pages; only reading a page changes them.
@@ -103,19 +110,6 @@ struct Forecast {
 struct RunningMean {
     value: f64,
     count: f64,
-}
-
-/// Statistics of all pages read that were found by others.
-#[derive(Default)]
-struct LinkBackStats {
-    /// Share that links back.
-    back: RunningMean,
-    /// Share of those with links that links back.
-    back_of_linking: RunningMean,
-    /// Share that has links.
-    linking: RunningMean,
-    /// Mean number of pages found.
-    finding: RunningMean,
 }
 
 impl Default for RunningMean {
@@ -140,34 +134,25 @@ impl RunningMean {
     }
 }
 
-/// x and y of the equations, in huge pages: rows refer to them at random.
-struct Flow {
-    /// Units that each page read passes on.
-    handed: Cells<f32>,
-    /// Units that each page receives over links.
-    received: Cells<f32>,
-}
-
 impl Forecast {
     fn returned(&self) -> f64 {
-        RETURNED * self.means.back.likeness()
+        RETURNED * self.back.likeness()
     }
 
     /// Returns the share that seeds are paid.
     fn to_seeds(&self, crawl: &CrawlState) -> f64 {
         let seeds = crawl.seeds().len() as f64;
         let late = libm::pow(crawl.unread_share(), SEEDS);
-        self.means.back.likeness() * late * seeds / (seeds + FEW_SEEDS)
+        self.back.likeness() * late * seeds / (seeds + FEW_SEEDS)
     }
 
     /// Returns the exponents of the neighbours' adjustments.
     fn powers(&self, crawl: &CrawlState) -> Powers {
         let late = (2.0 * crawl.unread_share()).min(1.0);
-        let much =
-            self.means.back_of_linking.likeness() * self.means.linking.likeness() * late * late;
+        let much = self.back_of_linking.likeness() * self.linking.likeness() * late * late;
         Powers {
             unseen: self.unseen * much,
-            found: FOUND * much * self.means.finding.value.min(1.0),
+            found: FOUND * much * self.finding.value.min(1.0),
         }
     }
 
@@ -190,18 +175,21 @@ impl Forecast {
         })
     }
 
-    /// Returns the start of the sweeps: a multiple of the ranking, or 0.
-    fn start(&self, crawl: &CrawlState, ranking: Option<SettledRanking<'_>>) -> Result<Flow> {
-        let mut flow = Flow {
-            handed: Cells::reserve(crawl.pages() as usize)?,
-            received: Cells::reserve(crawl.pages() as usize)?,
-        };
+    /// Returns where the sweeps start: a multiple of the ranking, or 0. The first cells have what each page read passes
+    /// on (x), the second what each page receives over links (y), in huge pages: rows refer to them at random.
+    fn start(
+        &self,
+        crawl: &CrawlState,
+        ranking: Option<SettledRanking<'_>>,
+    ) -> Result<(Cells<f32>, Cells<f32>)> {
+        let mut x = Cells::reserve(crawl.pages() as usize)?;
+        let mut y = Cells::reserve(crawl.pages() as usize)?;
         let Some(ranking) = ranking.filter(|ranking| {
             ranking.bound_l1.is_finite() && (ranking.damping - self.damping).abs() < 1e-6
         }) else {
-            return Ok(flow);
+            return Ok((x, y));
         };
-        let (handed, received) = (&mut *flow.handed, &mut *flow.received);
+        let (handed, received) = (&mut *x, &mut *y);
         let (mut all, mut of_read, mut of_linking) = (0.0, 0.0, 0.0);
         let mut pages = 0..crawl.pages();
         ranking.importances.each(&mut |importance| {
@@ -238,13 +226,13 @@ impl Forecast {
         for units in [received, handed].into_iter().flatten() {
             *units = (f64::from(*units) * scale) as f32;
         }
-        Ok(flow)
+        Ok((x, y))
     }
 
     /// Solves the equations. Returns x of each page read and y of each other page, as shares of their sum.
     fn solve(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<Cells<f32>> {
-        let mut flow = self.start(crawl, facts.ranking)?;
-        let (handed, received) = (&mut *flow.handed, &mut *flow.received);
+        let (mut x, mut y) = self.start(crawl, facts.ranking)?;
+        let (handed, received) = (&mut *x, &mut *y);
         let returned = self.returned() * self.damping;
         let pays = self.payments(crawl);
         let mut unread_parts: Vec<f32> = Vec::with_capacity(crawl.read() as usize);
@@ -294,7 +282,7 @@ impl Forecast {
             let share = |score: &mut f32| *score = (f64::from(*score) / sum) as f32;
             handed.iter_mut().for_each(share);
         }
-        Ok(flow.handed)
+        Ok(x)
     }
 }
 
@@ -356,14 +344,14 @@ impl Strategy for Forecast {
         if by == NO_FINDER {
             return;
         }
-        let (means, read) = (&mut self.means, crawl.read());
+        let read = crawl.read();
         let back = row.targets.contains(&by) && row.links().any(|target| target == by);
         let back = u32::from(back);
-        means.finding.add(found, read);
-        means.back.add(back, read);
-        means.linking.add(has_links.into(), read);
+        self.finding.add(found, read);
+        self.back.add(back, read);
+        self.linking.add(has_links.into(), read);
         if has_links {
-            means.back_of_linking.add(back, read);
+            self.back_of_linking.add(back, read);
         }
     }
 

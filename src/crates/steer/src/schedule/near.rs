@@ -37,9 +37,7 @@ const OF_THE_MEAN: f64 = 3.0;
 pub(super) const NO_FINDER: u32 = u32::MAX;
 /// Number of pages that are adjusted first, relative to the number of pages that are wanted.
 const SPARE: usize = 8;
-/// Divisor for the part of all pages beyond which all are adjusted.
-const LONG_PART: usize = 16;
-/// Number of names that a thread takes at a time, and of pages up to which one thread sums.
+/// Number of names that a thread takes at a time, and of pages from which on two threads work.
 const CHUNK: usize = 1 << 14;
 /// Factor above the rounding of scores.
 const ROUNDING: f64 = 1.0 + 1e-6;
@@ -119,23 +117,17 @@ impl Near<'_> {
         if crawl.read() == 0 || (unseen == 0.0 && found == 0.0) {
             return Ok(greatest(count));
         }
-        let first = count.saturating_mul(SPARE);
-        let is_long = first > crawl.pages() as usize / LONG_PART;
         let known = || {
             let mut known = Bits::new(crawl.pages().into());
-            if is_long {
-                crawl.all_open().for_each(|page| _ = known.set(page.into()));
-            } else {
-                let first = greatest(first).into_iter();
-                first.for_each(|of| _ = known.set(of.page.into()));
-            }
+            let first = greatest(count.saturating_mul(SPARE)).into_iter();
+            first.for_each(|of| _ = known.set(of.page.into()));
             known
         };
         let parallel = scores.len() > CHUNK;
         let (known, neighbours) = join(parallel, known, || Neighbours::new(self, scores));
         let mut best = neighbours.adjusted(&known)?;
         best.sort_unstable_by(ScoredPage::best_first);
-        if let Some(least) = best.get(count.saturating_sub(1)).filter(|_| !is_long) {
+        if let Some(least) = best.get(count.saturating_sub(1)) {
             let others = neighbours.rising(least.score, &known);
             best.extend(neighbours.adjusted(&others)?);
             best.sort_unstable_by(ScoredPage::best_first);
@@ -165,51 +157,28 @@ impl<'a> Neighbours<'a> {
             mean: [0.0; 2],
             unseen: std::array::from_fn(|known| std::array::from_fn(|read| unseen(known, read))),
         };
-        // Finders mostly rise with the pages that they found, so each thread has half of these.
-        let (middle, parallel) = (scores.len() / 2, scores.len() > CHUNK);
-        let half = near.finder(middle as u32).unwrap_or(middle);
-        let finder_from = |from: usize, page: u32| near.finder(page)?.checked_sub(from);
-        let (low, high) = all.found.split_at_mut(half);
-        let find = |from: usize, found: &mut [f32]| {
-            for (page, &score) in (0..).zip(scores) {
-                if let Some(of) = finder_from(from, page).and_then(|by| found.get_mut(by)) {
-                    // The root is exactly rounded on every machine.
-                    *of += (f64::from(score) / mean).sqrt() as f32;
-                }
-            }
-        };
         if mean > 0.0 {
-            join(parallel, || find(0, low), || find(half, high));
-        }
-        let mut siblings = std::mem::take(&mut all.siblings);
-        let (low, high) = siblings.split_at_mut(half);
-        let add_up = |from: usize, siblings: &mut [SiblingTally]| {
-            let (mut sum, pages) = (Tally::default(), from..from + siblings.len());
-            for page in 0..scores.len() {
-                let by = finder_from(from, page as u32);
-                let same = by.and_then(|by| siblings.get_mut(by));
-                let is_here = pages.contains(&page);
-                if same.is_none() && !is_here {
-                    continue;
-                }
-                let of @ [read, with_links, _] = all.tally(page as u32);
-                if is_here {
-                    sum = plus(sum, of);
-                }
-                if let Some(same) = same
-                    && read > 0
-                    && same.read < u16::MAX
-                {
-                    same.read += 1;
-                    same.with_links += with_links as u16;
-                    same.found += all.found[page];
+            for (page, &score) in (0..).zip(scores) {
+                if let Some(by) = near.finder(page) {
+                    // The root is exactly rounded on every machine.
+                    all.found[by] += (f64::from(score) / mean).sqrt() as f32;
                 }
             }
-            sum
-        };
-        let (of_low, of_high) = join(parallel, || add_up(0, low), || add_up(half, high));
-        let sum = plus(of_low, of_high);
-        all.siblings = siblings;
+        }
+        let mut sum = Tally::default();
+        for page in 0..scores.len() as u32 {
+            let of @ [read, with_links, _] = all.tally(page);
+            sum = plus(sum, of);
+            if let Some(by) = near.finder(page)
+                && read > 0
+                && all.siblings[by].read < u16::MAX
+            {
+                let same = &mut all.siblings[by];
+                same.read += 1;
+                same.with_links += with_links as u16;
+                same.found += all.found[page as usize];
+            }
+        }
         let [_, with_links, found] = sum;
         all.mean = [with_links, found].map(|sum| sum as f64 / f64::from(near.crawl.read()));
         all
