@@ -135,7 +135,7 @@ pub const NEXT: [Parameter; 12] = [
         default: Some("1d"),
         help: "Wait this long before listing a page whose fetch failed.",
         excludes: &[],
-        set: |asked, text| put(&mut asked.failures.retry_after, duration(text)),
+        set: |asked, text| put(&mut asked.retry_after, duration(text)),
     },
     Parameter {
         name: "max-failures",
@@ -143,7 +143,7 @@ pub const NEXT: [Parameter; 12] = [
         default: Some("3"),
         help: "Stop listing a page that failed N times since it was last reached; 0: never stop.",
         excludes: &[],
-        set: |asked, text| put(&mut asked.failures.most, parsed(text)),
+        set: |asked, text| put(&mut asked.max_failures, parsed(text)),
     },
     Parameter {
         name: "as-of",
@@ -393,10 +393,7 @@ mod tests {
         let list =
             asked("refetch older-than=2w scope=host:a.example scope=!url:*y* max-failures=0")
                 .unwrap();
-        assert_eq!(
-            (list.which, list.failures.most),
-            (PageSelection::Refetch, 0)
-        );
+        assert_eq!((list.which, list.max_failures), (PageSelection::Refetch, 0));
         assert_eq!(list.older_than, Some(14 * 86_400));
         assert!(list.scope.has(b"http://a.example/") && !list.scope.has(b"http://a.example/y"));
         assert_eq!(asked("").unwrap().which, PageSelection::NotFetched);

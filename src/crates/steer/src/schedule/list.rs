@@ -116,13 +116,13 @@ impl ListSource<'_> {
         }
         let left = count - first.len();
         let mut rest = match options.which {
-            PageSelection::NotFetched => self.discover(left, &mut limits)?,
+            PageSelection::NotFetched => self.discover(left, &mut limits, false)?,
             PageSelection::Refetch => self.choose(left, &mut limits, None, true)?,
-            PageSelection::Either => self.either(left, &mut limits)?,
+            PageSelection::Either => self.discover(left, &mut limits, true)?,
             PageSelection::Budget { discovery } => {
                 let new = (count as f64 * discovery.clamp(0.0, 1.0)).round() as usize;
                 let new = new.saturating_sub(first.len()).min(left);
-                let mut chosen = self.discover(new, &mut limits)?;
+                let mut chosen = self.discover(new, &mut limits, false)?;
                 let rest = left - chosen.len();
                 chosen.extend(self.choose(rest, &mut limits, None, true)?);
                 if options.strategy.spec().by_cash {
@@ -143,14 +143,26 @@ impl ListSource<'_> {
         Ok(first)
     }
 
-    /// Chooses unread pages, by the strategy.
-    fn discover(&self, count: usize, limits: &mut ListLimits<'_>) -> Result<Vec<Candidate>> {
+    /// Chooses unread pages, and with `rereads` also pages to read again, by the strategy.
+    fn discover(
+        &self,
+        count: usize,
+        limits: &mut ListLimits<'_>,
+        rereads: bool,
+    ) -> Result<Vec<Candidate>> {
+        let StrategySpec { name, by_cash, .. } = self.options.strategy.spec();
+        if rereads && !by_cash {
+            return Err(Error::Usage(format!(
+                "strategy {name} says nothing of pages that were fetched: `budget` discovery=any is for `strategy` greedy; \
+                 give a share from 0 to 1"
+            )));
+        }
         if count == 0 {
             return Ok(Vec::new());
         }
         let (mut history, names) = self.follow()?;
-        if self.options.strategy.spec().by_cash {
-            return self.choose(count, limits, Some(history.crawl()), false);
+        if *by_cash {
+            return self.choose(count, limits, Some(history.crawl()), rereads);
         }
         let facts = CrawlFacts {
             names: names.as_deref(),
@@ -161,19 +173,6 @@ impl ListSource<'_> {
             Ok(completed(best, history.crawl(), most))
         };
         self.select(count, limits, |_| false, order)
-    }
-
-    /// Chooses pages read and unread, by their claims.
-    fn either(&self, count: usize, limits: &mut ListLimits<'_>) -> Result<Vec<Candidate>> {
-        let StrategySpec { name, by_cash, .. } = self.options.strategy.spec();
-        if !by_cash {
-            return Err(Error::Usage(format!(
-                "strategy {name} says nothing of pages that were fetched: `budget` discovery=any is for `strategy` greedy; \
-                 give a share from 0 to 1"
-            )));
-        }
-        let (history, _) = self.follow()?;
-        self.choose(count, limits, Some(history.crawl()), true)
     }
 
     /// Chooses the open pages of a crawl, and with `rereads` pages to read again: by cash if the strategy uses it, else

@@ -29,12 +29,11 @@ pub use list::{next, next_of};
 pub use merged::next_of_shards;
 pub use names::{by_key, name_key};
 pub(crate) use next::ListLimits;
-pub use next::{
-    Candidate, MAX_FAILURES, NextOptions, PageSelection, RETRY_AFTER, RetryPolicy, Seed,
-};
+pub use next::{Candidate, MAX_FAILURES, NextOptions, PageSelection, Seed};
 pub use takers::Taker;
 
 use std::cmp::Ordering;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use crate::Result;
@@ -255,26 +254,22 @@ impl Choice {
                 spec.name
             ));
         }
-        let within = |low: f64, high: f64, what: &str| {
-            let number = value
-                .parse()
-                .ok()
-                .filter(|number| (low..=high).contains(number));
-            number.ok_or_else(|| format!("{name}={value}: {what}"))
+        let wrong = |what: &str| format!("{name}={value}: {what}");
+        let within = |range: RangeInclusive<f64>, what: &str| {
+            let number = value.parse().ok().filter(|number| range.contains(number));
+            number.ok_or_else(|| wrong(what))
         };
-        let share = || within(0.0, 1.0, "a share between 0 and 1");
-        let whole = |what: &str| value.parse().map_err(|_| format!("{name}={value}: {what}"));
+        let share = || within(0.0..=1.0, "a share between 0 and 1");
         match name {
             "k" => {
-                let what = "a number of pages, at least 1";
-                self.k = Some(whole(what)?).filter(|&k: &u64| k > 0);
-                self.k.ok_or_else(|| format!("{name}={value}: {what}"))?;
+                let k = value.parse().ok().filter(|&k: &u64| k > 0);
+                self.k = Some(k.ok_or_else(|| wrong("a number of pages, at least 1"))?);
             }
-            "beta" => self.beta = within(0.0, f64::MAX, "a number, 0 or more")?,
-            "unseen" => self.unseen = within(0.0, 8.0, "a number between 0 and 8")?,
+            "beta" => self.beta = within(0.0..=f64::MAX, "a number, 0 or more")?,
+            "unseen" => self.unseen = within(0.0..=8.0, "a number between 0 and 8")?,
             "damping" => self.damping = Some(share()?),
             "discovery" => self.discovery = share()?,
-            _ => self.seed = whole("a whole number")?,
+            _ => self.seed = value.parse().map_err(|_| wrong("a whole number"))?,
         }
         Ok(())
     }

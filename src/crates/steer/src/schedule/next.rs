@@ -54,8 +54,10 @@ pub struct NextOptions {
     pub known_hosts: bool,
     /// Minimum age in seconds of a page's last fetch for it to be read again; pages without a known time qualify.
     pub older_than: Option<u64>,
-    /// Rule for leaving out pages whose fetches failed.
-    pub failures: RetryPolicy,
+    /// Seconds after a failed fetch during which a page is left out, if times are known.
+    pub retry_after: u64,
+    /// Number of failures since a page was last reached from which it is left out for good; 0: no limit.
+    pub max_failures: u64,
     /// Current time, in seconds since 1970; `None`: the time of the snapshot.
     pub now: Option<Time>,
     /// Pages that the virtual page pays more, so that they come earlier.
@@ -68,24 +70,6 @@ pub struct NextOptions {
     pub facts: bool,
 }
 
-/// Rule for leaving out pages whose fetches failed since they were last reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RetryPolicy {
-    /// Seconds after the last failure during which it is left out, if times are known.
-    pub retry_after: u64,
-    /// Number of failures from which it is left out for good; 0: no limit.
-    pub most: u64,
-}
-
-impl Default for RetryPolicy {
-    fn default() -> RetryPolicy {
-        RetryPolicy {
-            retry_after: RETRY_AFTER,
-            most: MAX_FAILURES,
-        }
-    }
-}
-
 /// Page to begin with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seed {
@@ -94,9 +78,7 @@ pub struct Seed {
     pub line: u64,
 }
 
-/// Default of [`RetryPolicy::retry_after`]: a day, in seconds.
-pub const RETRY_AFTER: u64 = 86_400;
-/// Default of [`RetryPolicy::most`]: failures in a row.
+/// Default of [`NextOptions::max_failures`].
 pub const MAX_FAILURES: u64 = 3;
 
 impl Default for NextOptions {
@@ -110,7 +92,8 @@ impl Default for NextOptions {
             scope: Scope::default(),
             known_hosts: false,
             older_than: None,
-            failures: RetryPolicy::default(),
+            retry_after: 86_400,
+            max_failures: MAX_FAILURES,
             now: None,
             focus: Focus::default(),
             exclude: Bits::default(),
@@ -128,11 +111,11 @@ impl NextOptions {
 
     /// Returns whether a page is left out because its fetches failed too recently or too often.
     pub(crate) fn is_failing(&self, now: Option<Time>, page: &Fetches) -> bool {
-        let RetryPolicy { retry_after, most } = self.failures;
+        let (wait, most) = (self.retry_after, self.max_failures);
         let lately = |(now, failed): (Time, Time)| {
             // A time far ahead is not trusted to be recent.
             failed.saturating_sub(now) <= YEAR
-                && now.saturating_sub(failed) < i64::try_from(retry_after).unwrap_or(i64::MAX)
+                && now.saturating_sub(failed) < i64::try_from(wait).unwrap_or(i64::MAX)
         };
         page.failed > 0
             && (most > 0 && page.failed >= most || now.zip(page.last_failed).is_some_and(lately))
@@ -181,15 +164,9 @@ impl<'a> ListLimits<'a> {
     }
 
     pub fn any(&self) -> bool {
-        let NextOptions {
-            per_host,
-            per_domain,
-            scope,
-            ..
-        } = self.options;
-        per_host.is_some()
-            || per_domain.is_some()
-            || !scope.is_all()
+        self.options.per_host.is_some()
+            || self.options.per_domain.is_some()
+            || !self.options.scope.is_all()
             || self.shard.is_some()
             || self.known.is_some()
     }
