@@ -57,7 +57,7 @@ pub struct RankArgs {
 impl RankArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let opened = self.ranking.open(&self.memory)?;
-        let rankings = Rankings::of(&opened)?;
+        let rankings = Rankings(&opened);
         let standard = (self.urls == ["-"]).then(|| "-".into());
         if let Some(list) = self.from.clone().or(standard) {
             return self.write_table(rankings, lines(&[list]));

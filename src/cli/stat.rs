@@ -399,7 +399,7 @@ fn show_shards(shards: &[Stat<'_>], is_json: bool) -> anyhow::Result<Exit> {
         .iter()
         .map(|stat| Snapshot::open(&RealDisk, stat.snapshot.path()).map(LevelRanking::of_pages));
     let opened = opened.collect::<cashrank::Result<Vec<_>>>()?;
-    let rankings = Rankings::of(&opened)?;
+    let rankings = Rankings(&opened);
     let all = rankings.first();
     let sum = |count: fn(&Info) -> u64| shards.iter().map(|stat| count(stat.info())).sum::<u64>();
     let [records, links, visited, visits] = [

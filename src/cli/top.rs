@@ -58,7 +58,7 @@ impl TopArgs {
         // Measured before the sites are held, which count below.
         let budget = self.memory.budget();
         let opened = self.ranking.open(&self.memory)?;
-        let rankings = Rankings::of(&opened)?;
+        let rankings = Rankings(&opened);
         self.check_memory(rankings, budget)?;
         let top = Top::of(rankings, self.n, &self.pages.selection())?;
         if self.json {

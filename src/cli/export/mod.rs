@@ -257,7 +257,7 @@ impl ExportArgs {
         let order = self.sort.unwrap_or(format.order());
         let path = self.output.file.name();
         let opened = self.ranking.open(&self.memory)?;
-        let rankings = Rankings::of(&opened)?;
+        let rankings = Rankings(&opened);
         let ranking = rankings.first();
         let level = ranking.level();
         let scope = self.pages.selection().scope;

@@ -10,11 +10,12 @@ use crate::metrics::Positions;
 use crate::model::{Page, PageId};
 use crate::sites::Level;
 use crate::snapshot::{ComputedInfo, LevelRanking, Rank, Selection, Snapshot, pages_of};
-use crate::{Error, Result};
+use crate::Result;
 
-/// Ranking of one store, or the rankings of all shards of a crawl that were ranked together, read as one.
+/// Ranking of one store at any level and by any measure, or the page rankings of all shards of a crawl that were ranked
+/// together, read as one; at least one.
 #[derive(Clone, Copy)]
-pub struct Rankings<'r>(&'r [LevelRanking]);
+pub struct Rankings<'r>(pub &'r [LevelRanking]);
 
 impl<'r> From<&'r LevelRanking> for Rankings<'r> {
     fn from(one: &'r LevelRanking) -> Rankings<'r> {
@@ -23,21 +24,6 @@ impl<'r> From<&'r LevelRanking> for Rankings<'r> {
 }
 
 impl<'r> Rankings<'r> {
-    /// Combines the ranking of a store, at any level and by any measure, or the page rankings of all shards. Fails if
-    /// there is none, or if they do not belong together.
-    pub fn of(rankings: &'r [LevelRanking]) -> Result<Rankings<'r>> {
-        let is_sound = match rankings {
-            [] => false,
-            [_] => true,
-            all => all.iter().all(LevelRanking::is_of_pages),
-        };
-        if is_sound {
-            Ok(Rankings(rankings))
-        } else {
-            Err(Error::internal("rankings that cannot be read as one"))
-        }
-    }
-
     /// Returns the first ranking. Rankings that were made together agree in bound, damping, level and measure.
     pub fn first(self) -> &'r LevelRanking {
         &self.0[0]
