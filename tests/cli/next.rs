@@ -386,10 +386,10 @@ fn a_focus_steers_the_order_only() {
         }
     }
     assert_eq!(lab.export("s"), before);
-    lab.run("next --store s --strategy fica --focus unread=0.1")
+    lab.run("next --store s --strategy fica --focus host:b.example=0.1")
         .exits(2)
         .says(&["cannot favour pages", "forecast"]);
-    lab.run("next --store s --focus unread=0.7 --focus host:b.example=0.7")
+    lab.run("next --store s --focus host:a.example=0.7 --focus host:b.example=0.7")
         .exits(2)
         .says(&["at most 1"]);
     lab.run("next --store s --focus b.example")

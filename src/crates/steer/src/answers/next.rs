@@ -124,7 +124,7 @@ pub const NEXT: [Parameter; 12] = [
         takes: Takes::Values("PAGES=SHARE"),
         default: None,
         help: "Bring these pages forward: readers who start anew go to them with probability SHARE. host:NAME, barehost:NAME, \
-            domain:NAME, prefix:HOST/FOLDERS, url:PATTERN or unread, as in url:*news*=0.3. The first rule that matches a page counts. \
+            domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, as in url:*news*=0.3. The first rule that matches a page counts. \
             May be repeated. For the orders forecast, settled and xyleme.",
         excludes: &["refetch"],
         set: |asked, text| parsed(text).and_then(|rule| asked.focus.add(rule)),
@@ -408,8 +408,8 @@ mod tests {
                 "refetch budget=discovery=0.5",
                 "budget: cannot be combined with refetch",
             ),
-            ("focus=unread=0.5 refetch", "cannot be combined with focus"),
-            ("focus=unread=0.6 focus=host:a=0.6", "at most 1"),
+            ("focus=host:a=0.5 refetch", "cannot be combined with focus"),
+            ("focus=host:b=0.6 focus=host:a=0.6", "at most 1"),
             ("per-host=1 per-host=2", "more than once"),
             ("per-host=0", "at least 1"),
             ("older-than=3d", "add `refetch`"),

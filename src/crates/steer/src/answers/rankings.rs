@@ -6,11 +6,11 @@
 
 use serde::Serialize;
 
+use crate::Result;
 use crate::metrics::Positions;
 use crate::model::{Page, PageId};
 use crate::sites::Level;
 use crate::snapshot::{ComputedInfo, LevelRanking, Rank, Selection, Snapshot, pages_of};
-use crate::Result;
 
 /// Ranking of one store at any level and by any measure, or the page rankings of all shards of a crawl that were ranked
 /// together, read as one; at least one.

@@ -1,12 +1,10 @@
 //! Focus (OPIC, section 3.3): pages that receive extra cash from the virtual page.
 //!
-//! A rule selects pages by host, domain or URL, or all unread ones, and gives them a share of the virtual page's
-//! payments, divided equally. A page belongs to the first rule that selects it. This is a personalised teleport for the
+//! A rule selects pages by host, domain or URL, and gives them a share of the virtual page's payments, divided equally. A page belongs to the first rule that selects it. This is a personalised teleport for the
 //! order of what to read next; rankings stay PageRank with their certificates.
 
 use std::str::FromStr;
 
-use super::CrawlState;
 use crate::rules::Scope;
 
 /// Maximum number of rules: a page's rule is kept in a byte.
@@ -15,8 +13,7 @@ const RULES_MAX: usize = 255;
 /// Share of the virtual page's payments for some pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FocusRule {
-    /// Pages in this scope; `None`: all unread pages.
-    pages: Option<Scope>,
+    pages: Scope,
     share: f64,
 }
 
@@ -26,7 +23,7 @@ impl FromStr for FocusRule {
     fn from_str(text: &str) -> Result<FocusRule, String> {
         let wrong = || {
             format!(
-                "{text:?}: PAGES=SHARE, with host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS, url:PATTERN or unread, and the share of the \
+                "{text:?}: PAGES=SHARE, with host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, and the share of the \
                  virtual page's payments, above 0 and at most 1, as in url:*news*=0.3"
             )
         };
@@ -35,15 +32,9 @@ impl FromStr for FocusRule {
             .parse()
             .ok()
             .filter(|share| *share > 0.0 && *share <= 1.0);
-        let pages = match pages {
-            "unread" => None,
-            pages => {
-                let scope = pages.parse();
-                Some(scope.map_err(|why: crate::Error| format!("{}: {why}", wrong()))?)
-            }
-        };
+        let pages = pages.parse();
         Ok(FocusRule {
-            pages,
+            pages: pages.map_err(|why: crate::Error| format!("{}: {why}", wrong()))?,
             share: share.ok_or_else(wrong)?,
         })
     }
@@ -88,11 +79,9 @@ impl Focus {
 
     /// Returns the rule of the page with this name, from 1; 0 if there is none.
     pub fn rule_of(&self, name: &[u8]) -> u8 {
-        let names = |rule: &FocusRule| rule.pages.as_ref().is_none_or(|pages| pages.has(name));
-        self.rules
-            .iter()
-            .position(names)
-            .map_or(0, |at| at as u8 + 1)
+        let mut rules = self.rules.iter();
+        let found = rules.position(|rule| rule.pages.has(name));
+        found.map_or(0, |at| at as u8 + 1)
     }
 
     /// Assigns rules to the pages of a crawl; `each` calls its visitor with their names in page order.
@@ -120,13 +109,13 @@ impl Focus {
     /// `plain`, which must have the same total. A rule without pages pays nothing.
     pub(super) fn payments<'a>(
         &'a self,
-        crawl: &'a CrawlState,
+        pages: u32,
         total: f64,
         plain: impl Fn(u32) -> f64 + 'a,
     ) -> impl Fn(u32) -> f64 + 'a {
         let mut members = vec![0u32; self.shares().len()];
         if !members.is_empty() {
-            let paid = (0..crawl.pages()).filter_map(|page| self.pays(page, crawl.is_read(page)));
+            let paid = (0..pages).filter_map(|page| self.rule(page));
             paid.for_each(|rule| members[rule] += 1);
         }
         let mut rest = 1.0;
@@ -137,16 +126,7 @@ impl Focus {
                 *units = share * total / f64::from(members);
             }
         }
-        move |page| {
-            let focused = self.pays(page, crawl.is_read(page));
-            plain(page) * rest + focused.map_or(0.0, |rule| units[rule])
-        }
-    }
-
-    fn pays(&self, page: u32, is_read: bool) -> Option<usize> {
-        let is_for_unread = |rule: usize| self.rules[rule].pages.is_none();
-        self.rule(page)
-            .filter(|&rule| !(is_read && is_for_unread(rule)))
+        move |page| plain(page) * rest + self.rule(page).map_or(0.0, |rule| units[rule])
     }
 }
 
@@ -165,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_page_belongs_to_the_first_rule_that_names_it() {
-        let rules = ["url:*news*=0.25", "domain:b.example=0.5", "unread=0.125"];
+        let rules = ["url:*news*=0.25", "domain:b.example=0.5", "url:*=0.125"];
         let focus = focus(&rules).unwrap();
         let shares: Vec<f64> = focus.shares().collect();
         assert_eq!(shares, [0.25, 0.5, 0.125]);
@@ -190,6 +170,7 @@ mod tests {
             "url:x=nan",
             "=0.5",
             "read=0.1",
+            "unread=0.1",
         ] {
             assert!(
                 focus(&[wrong]).unwrap_err().contains("PAGES=SHARE"),
@@ -197,7 +178,7 @@ mod tests {
             );
         }
         assert!(
-            focus(&["unread=0.7", "url:*=0.4"])
+            focus(&["host:a=0.7", "url:*=0.4"])
                 .unwrap_err()
                 .contains("at most 1")
         );

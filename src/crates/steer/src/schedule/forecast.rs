@@ -165,7 +165,7 @@ impl Forecast {
         for &page in crawl.seeds() {
             is_seed.set(page.into());
         }
-        crawl.focus().payments(crawl, read, move |page| {
+        crawl.focus().payments(crawl.pages(), read, move |page| {
             let as_read = if crawl.is_read(page) {
                 1.0 - share
             } else {

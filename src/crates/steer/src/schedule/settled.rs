@@ -66,7 +66,7 @@ impl SettledOrder {
 /// Returns what the virtual page pays each page, by the focus, in units of which an even payment has 2^10 or more.
 fn teleport(crawl: &CrawlState, rows: &dyn Rows) -> Result<Teleport> {
     let even = 1.0 / rows.pages().max(1) as f64;
-    let pays = crawl.focus().payments(crawl, 1.0, move |_| even);
+    let pays = crawl.focus().payments(crawl.pages(), 1.0, move |_| even);
     let all = (rows.pages() << 10).next_power_of_two().max(1 << 31) as f64;
     Teleport::new((0..rows.pages() as u32).map(|page| (pays(page) * all).round() as u64))
 }

@@ -270,10 +270,6 @@ fn a_focus_is_a_personalised_teleport() {
         &[(2, one + rest * w), (1, one)],
         1e-6,
     );
-    // Unread pages share it.
-    let both = one + rest * w / 2.0;
-    let expected = [(1, both), (2, both)];
-    close_to(&score("settled", "unread=0.4"), &expected, 1e-6);
     // Forecast: page 0 passes on x_0; what pages 1 and 2 receive returns except for 0.07, and page 0 is paid 1 - w.
     let first_of = (1.0 - w) / (1.0 - 0.93 * d);
     let sum = first_of * (1.0 + d) + w;

@@ -181,7 +181,7 @@ mod tests {
                 ..Xyleme::default()
             };
             let mut crawl = CrawlHistory::new((SPEC.make)(&Choice::default()));
-            let rules = ["host:h1.example=0.25", "url:*/7=0.1", "unread=0.2"];
+            let rules = ["host:h1.example=0.25", "url:*/7=0.1", "url:*=0.2"];
             let rules = rules.iter().map(|rule| rule.parse().unwrap()).collect();
             if focused {
                 let names = |visit: &mut dyn FnMut(&[u8])| {
