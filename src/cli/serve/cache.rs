@@ -2,11 +2,8 @@
 //!
 //! A request is answered at once with the last answer, which names its snapshot. The first request for an answer
 //! computes it; a thread makes the lists. Another thread, at a low priority, refreshes the answers that were requested
-//! within the last minute ([`LIVELY`]) when a newer snapshot appears. Each thread makes one answer at a time and pauses
-//! after it, so that it uses at most a quarter of a processor however fast snapshots come. An answer that was not
-//! requested lately is computed by the next request for it.
-//!
-//! Each list is made from its snapshot alone: its rows, and the ranking that it has ([`next_of`]).
+//! within the last minute ([`LIVELY`]) when a newer snapshot appears; others are computed by the next request. Each
+//! thread makes one answer at a time and pauses after it, so that it uses at most a quarter of a processor.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -16,13 +16,10 @@ pub struct Covered {
     pub records: u64,
     /// Number of known pages; in a shard, of its own pages.
     pub pages: u64,
-    /// Number of pages read.
     pub read: u64,
     /// Number of pages at which readers start.
     pub seeds: u64,
-    /// Number of seeds that were read.
     pub seeds_read: u64,
-    /// Probability that a reader follows a link.
     pub damping: f64,
     /// Proven lower bound on the share that was read.
     pub at_least: f64,
@@ -30,7 +27,6 @@ pub struct Covered {
     pub at_most: f64,
 }
 
-/// Contribution of a host to the coverage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CoveredHost {
     pub host: String,

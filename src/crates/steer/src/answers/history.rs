@@ -16,7 +16,6 @@ use crate::{Error, Result};
 pub struct History {
     /// URL or name, as given.
     pub url: String,
-    /// True if any of the rankings contains it.
     pub known: bool,
     /// Positions in the kept rankings, oldest first.
     pub history: Vec<Moment>,
@@ -59,10 +58,9 @@ pub struct HistoryOptions {
     pub memory: Option<u64>,
 }
 
-/// Returns the ranks of pages or sites over the snapshots of a store, by URLs in any form or by names. Works while a
-/// writer runs. Snapshots without the measure are left out. An error of reading one is passed to `failed`, which may
-/// return `Ok` to continue without it. Fails with [`Error::Missing`] if there is no store, no snapshot, or none with
-/// the measure; errors of `failed`.
+/// Returns the ranks of pages or sites over the snapshots of a store, by URLs in any form or by names. Snapshots without
+/// the measure are left out. An error of reading one is passed to `failed`, which may return `Ok` to continue without it.
+/// Fails with [`Error::Missing`] if there is no store, no snapshot, or none with the measure.
 pub fn history(
     disk: &dyn Disk,
     store: &Path,

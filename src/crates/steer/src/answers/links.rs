@@ -13,7 +13,6 @@ use crate::{Error, Result};
 pub struct LinkList {
     #[serde(skip)]
     pub page: PageId,
-    /// URL of the page, as given.
     pub url: String,
     /// True if the page's links are known: it was visited, and its links were kept.
     pub visited: bool,
@@ -28,10 +27,9 @@ pub struct LinkList {
 }
 
 impl LinkList {
-    /// Lists a page's links, of which the `n` with the best-ranked other ends, by a URL in any form or an opaque name;
-    /// with `within`, the links to it, by a sweep over at most that number of links. `None` if the page is not known.
-    /// Calls `check` with the number of links before memory is taken for them. [`Error::Missing`](crate::Error::Missing)
-    /// has the reason if no links are kept.
+    /// Lists the `n` links of a page with the best-ranked other ends; with `within`, the links to it, by a sweep over at
+    /// most that number of links. `None` if the page is not known. Calls `check` with the number of links before memory is
+    /// taken for them. Fails with [`Error::Missing`] with the reason if no links are kept.
     pub fn of(
         snapshot: &Snapshot,
         url: &str,
@@ -108,8 +106,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Returns the pages that a page links to. [`Error::Missing`](crate::Error::Missing) has the reason if no links are
-    /// kept.
+    /// Returns the pages that a page links to.
     pub fn of(snapshot: &Snapshot, page: u32) -> Result<Ends> {
         let mut found = Ends::default();
         snapshot.row(page, &mut |row| {

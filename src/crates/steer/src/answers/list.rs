@@ -41,9 +41,8 @@ pub fn each_listed(
     Ok(SkippedLines { comments, ..unread })
 }
 
-/// Looks up the pages or sites that lines name, each in its own shard if there are several. Calls `each` in order with
-/// a row for each line that names something: the name and its entry in the ranking; rank 0 if it is unknown. Lines are
-/// read in chunks that take about `memory` bytes; `None`: as many as are efficient.
+/// Looks up the pages or sites that lines name, each in its own shard if there are several. Calls `each` in order with a
+/// row for each of them, of rank 0 if it is unknown. Lines are read in chunks that take about `memory` bytes.
 pub fn look_up(
     rankings: Rankings<'_>,
     lines: impl IntoIterator<Item = Result<Vec<u8>>>,

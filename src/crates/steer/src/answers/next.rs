@@ -158,10 +158,7 @@ pub const NEXT: [Parameter; 12] = [
 
 impl NextOptions {
     /// Parses parameters by name, as in `[("strategy", "fica:k=1000"), ("per-host", "2")]`. The guide describes all of
-    /// them.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if a name is unknown, a value is invalid, or parameters contradict each other.
+    /// them. Fails with [`Error::Usage`] if a name or value is invalid, or parameters contradict each other.
     pub fn of(given: &[(impl AsRef<str>, impl AsRef<str>)]) -> Result<NextOptions> {
         let owned = |(name, value): &(_, _)| (text(name), text(value));
         let given: Vec<(String, String)> = given.iter().map(owned).collect();
@@ -203,12 +200,8 @@ impl NextOptions {
     /// Excludes the pages of the store in `dir` that the lines of `excluded` name, and puts the unread, not excluded
     /// pages that the lines of `seeds` name first, each once. Both are lists of URLs in any form, one per line; other
     /// lines are skipped and counted. All other options must be set before, as only seeds that will be listed are kept.
-    ///
-    /// If both lists are given, the hashes of names that no store knows are held, in at most `memory` bytes.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] if no snapshot was published and there are no seeds; [`Error::Damaged`]; [`Error::TooLarge`];
-    /// errors of the lines.
+    /// If both lists are given, the hashes of names that no store knows are held, in at most `memory` bytes. Fails with
+    /// [`Error::Missing`] if no snapshot was published and there are no seeds.
     pub fn name(
         &mut self,
         dir: &Path,

@@ -1,8 +1,7 @@
 //! Rankings of a store, or of the stores of a crawl's shards read as one, and answers from them.
 //!
-//! Shards that were ranked together have ranks and importance relative to the own pages of all shards. Each shard lists
-//! its own pages, and every page is an own page of one shard, so the lists of all shards together equal the list of a
-//! single store with all pages.
+//! Every page is an own page of one shard, which lists it with its rank among the own pages of all shards. So the lists
+//! of all shards together equal the list of a single store with all pages.
 
 use serde::Serialize;
 
@@ -148,12 +147,10 @@ impl<'r> Rankings<'r> {
     }
 }
 
-/// Most important pages or sites.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Top {
     /// Name of the snapshot; of several shards, the id of their common ranking.
     pub snapshot: String,
-    /// Number of records read until the snapshot.
     pub records: u64,
     pub pages: u64,
     /// Certified bound on the L1 error.
@@ -167,7 +164,6 @@ pub struct Top {
     pub top: Vec<Page<'static>>,
 }
 
-/// Ranking of sites, or by a measure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RankingOf {
     pub level: Level,

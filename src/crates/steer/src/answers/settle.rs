@@ -20,8 +20,7 @@ pub struct Resettling {
 
 impl Resettling {
     /// Plans for a store that keeps rows. `expire` of `None` takes the age from the current ranking. Fails with
-    /// [`Error::Missing`] with the reason if no rows are kept; [`Error::Usage`] if there are no pages, or if `expire`
-    /// is given and no record has a time; [`Error::Io`] if the current ranking cannot be read.
+    /// [`Error::Missing`] with the reason if no rows are kept.
     pub fn of(view: &View, expire: Option<Option<Time>>) -> Result<Resettling> {
         view.rows()?;
         if HistoryView::totals(view).pages == 0 {

@@ -50,25 +50,20 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store in `dir`, which a [`Writer`](cashrank_store::session::Writer) created.
-    ///
-    /// # Errors
-    /// [`Error::Missing`](crate::Error::Missing) if there is none; [`Error::Damaged`](crate::Error::Damaged).
+    /// Opens the store in `dir`, which a [`Writer`](cashrank_store::session::Writer) created. Fails with
+    /// [`Error::Missing`](crate::Error::Missing) if there is none.
     pub fn open(dir: impl AsRef<Path>) -> Result<Store> {
         let dir = dir.as_ref().to_path_buf();
         identity_of(&RealDisk, &dir)?;
         Ok(Store { dir })
     }
 
-    /// Returns the directory of the store.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Opens the current snapshot: the ranking that was published last.
-    ///
-    /// # Errors
-    /// [`Error::Missing`](crate::Error::Missing) if none was published yet; [`Error::Damaged`](crate::Error::Damaged).
+    /// Opens the current snapshot: the ranking that was published last. Fails with
+    /// [`Error::Missing`](crate::Error::Missing) if there is none.
     pub fn snapshot(&self) -> Result<Snapshot> {
         Snapshot::latest(&RealDisk, &self.dir)
     }
@@ -78,31 +73,23 @@ impl Store {
         snapshot::snapshots(&RealDisk, &self.dir)
     }
 
-    /// Returns the ranks of pages over all snapshots, by URLs in any form or opaque names.
-    ///
-    /// # Errors
-    /// [`Error::Missing`](crate::Error::Missing) if no snapshot was published yet; errors of reading a snapshot.
+    /// Returns the ranks of pages over all snapshots, by URLs in any form or opaque names. Fails with
+    /// [`Error::Missing`](crate::Error::Missing) if no snapshot was published yet.
     pub fn history(&self, urls: &[String]) -> Result<Vec<History>> {
         let options = HistoryOptions::default();
         history(&RealDisk, &self.dir, urls, &options, &mut Err)
     }
 
-    /// Returns the pages to crawl next, best first.
-    ///
-    /// # Errors
-    /// [`Error::Missing`](crate::Error::Missing) if no snapshot was published yet and there are no seeds, or if the
-    /// strategy needs links and none are kept.
+    /// Returns the pages to crawl next, best first. Fails with [`Error::Missing`](crate::Error::Missing) if no snapshot
+    /// was published yet and there are no seeds, or if the strategy needs links and none are kept.
     pub fn next(&self, options: &NextOptions) -> Result<Vec<Candidate>> {
         next(&RealDisk, &self.dir, options)
     }
 
     /// Settles the current ranking over the kept links until it is certified to be within `until` of PageRank in L1.
     /// Leaves out the links that the current ranking leaves out. The result is published only if it is more accurate
-    /// than the current ranking.
-    ///
-    /// # Errors
-    /// [`Error::Busy`](crate::Error::Busy) if the store has a writer; [`Error::Missing`](crate::Error::Missing) with
-    /// the reason if it keeps no links.
+    /// than the current ranking. Fails with [`Error::Busy`](crate::Error::Busy) if the store has a writer, and with
+    /// [`Error::Missing`](crate::Error::Missing) with the reason if it keeps no links.
     pub fn settle(&self, until: f64) -> Result<Snapshot> {
         let view = open_view_to_publish(&RealDisk, &self.dir)?;
         view.manifest.progress.check_verified(&self.dir)?;

@@ -3,22 +3,17 @@
 //! It differs from the importance of the known graph ([`super::settled`]) in three respects:
 //!
 //! - An unread page is assumed to link like the pages that link to it: of what it receives from a page, 0.93 a returns
-//!   there. So the pages that a page has found and that are unread count for that page.
+//!   there.
 //! - The virtual page pays the share a (1 - read/known)^2.5 s/(s + 10) to the s seeds, the rest equally to pages read:
-//!   early, a crawl is about the neighbourhood of the seeds, later about the web. A few seeds say little about what
-//!   matters in it.
-//! - An unread page with few read neighbours has most of its links still unseen, and one near which much was found
-//!   leads to more: its score is what it receives, times the adjustments of [`super::near`], with u = 0.35 v and g =
-//!   0.2 v min(1, e), v = b c min(1, 2 (1 - read/known))^2: pages left unread until late have few links, and lead to
-//!   little. The parameter `unseen` replaces the 0.35: a larger one spreads the crawl over the parts of a site, and
-//!   finds the last of its most important pages sooner.
+//!   early, a crawl is about the neighbourhood of the seeds, later about the web.
+//! - The score of an unread page is what it receives, times the adjustments of [`super::near`], with u = 0.35 v and g =
+//!   0.2 v min(1, e), v = b c min(1, 2 (1 - read/known))^2: pages left unread until late lead to little. An `unseen` above
+//!   0.35 spreads the crawl over the parts of a site, and finds the last of its most important pages sooner.
 //!
-//! **Observations of the crawl.** Whether a page links back to the page that found it is seen when it is read. a is
-//! five times the share of pages that did, at most 1; b is the same among pages with links; c is five times the share
-//! of pages with links, at most 1. e is the mean number of pages that a page read is the first to lead to: below one,
-//! the crawl runs out of pages to find. All of them weigh late reads more than early ones ([`RunningMean`]). If links
-//! are drawn at random nothing returns, and if the unread pages have no links nothing will: then a is 0, and scores are
-//! the importance of the known graph.
+//! **Observations of the crawl.** a is five times the share of pages that link back to the page that found them, at most
+//! 1; b is the same among pages with links; c is five times the share of pages with links, at most 1. e is the mean number
+//! of pages that a page read is the first to lead to. All of them weigh late reads more than early ones
+//! ([`RunningMean`]). If nothing returns, a is 0, and scores are the importance of the known graph.
 //!
 //! ```text
 //! x_i = b_i + y_i + r d u_i x_i                        of each page i that was read
@@ -30,11 +25,9 @@
 //!
 //! **Solution** by Gauss-Seidel sweeps: where a row is read, x_i is computed again, and its change is passed on. The
 //! importance p_j of the last settled ranking is the start. It meets p_j = t + sum of d w_pj p_p, so x_i = c p_i and
-//! y_j = c (p_j - t) meet the second equation before any sweep; t is known from the sum of all p, and c is such that
-//! the first equation holds on the sum of all pages read. The start is 0 without a settled ranking, with another
-//! damping, and in a shard, which has only a part of the importance. Sweeps end when one of them changed the x by less
-//! than a fifth of their sum, as the order of the best pages then hardly changes (one or two sweeps from a ranking). The
-//! same rows and the same ranking give the same scores; nothing is kept for the next list.
+//! y_j = c (p_j - t) meet the second equation before any sweep; c is such that the first equation holds on the sum of all
+//! pages read. The start is 0 without a settled ranking, with another damping, and in a shard. Sweeps end when one of them
+//! changed the x by less than a fifth of their sum, as the order of the best pages then hardly changes.
 
 use prefetch_index::prefetch_index;
 
@@ -100,13 +93,12 @@ struct Forecast {
     finding: RunningMean,
     /// Pages found since the last one was read.
     found_now: u32,
-    /// Scores of all pages; only reading a page changes them.
+    /// Scores of all pages.
     scores: Cells<f32>,
     links: u64,
 }
 
-/// Running mean of a share or count while the crawl grows: first the plain mean, with ten values of 1 in advance; later
-/// a read has the weight 1/(30 + read/8).
+/// Running mean: first the plain mean, with ten values of 1 in advance; later a read has the weight 1/(30 + read/8).
 struct RunningMean {
     value: f64,
     count: f64,
@@ -286,8 +278,7 @@ impl Forecast {
     }
 }
 
-/// Sets what a page hands on, and passes on the difference, unless it is too small to be worth its cost. Returns its
-/// amount.
+/// Sets what a page hands on, and passes on the difference unless it is too small. Returns its amount.
 fn hand_on(row: Row<'_>, units: f64, damping: f64, handed: &mut f32, received: &mut [f32]) -> f64 {
     let before = f64::from(*handed);
     let least = LEAST * ((row.targets.len() + 1) as f64).sqrt();

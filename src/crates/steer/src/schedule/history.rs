@@ -50,8 +50,7 @@ impl CrawlState {
         self.is_read.get(page.into())
     }
 
-    /// Returns whether a page was found: it is a seed, or a link leads to it. Others are only targets of weight 0, or
-    /// known from elsewhere than rows.
+    /// Returns whether a page is a seed, or a link leads to it. Others are only targets of weight 0, or in no row.
     pub fn is_found(&self, page: u32) -> bool {
         self.is_found.get(page.into())
     }

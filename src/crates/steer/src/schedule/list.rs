@@ -1,15 +1,11 @@
 //! List of what a store's crawl should fetch next: a strategy applied to the last snapshot and its kept rows.
 //!
 //! Works beside a writer, without a lock. Pages that have a row count as read, including those found gone; without
-//! rows, pages that were visited. A page whose fetches failed since it was last reached is left out for some time, and
-//! for good after several failures.
+//! rows, pages that were visited. One sweep over the rows tells the strategy the history of the crawl: the latest row of
+//! each page, in the order in which they were written. So lists do not depend on which older rows checkpoints dropped.
 //!
-//! One sweep over the rows tells the strategy the history of the crawl: the latest row of each page, in the order in
-//! which they were written. So lists do not depend on which older rows checkpoints dropped. Strategies take importance
-//! from the snapshot's ranking. Nothing is kept for the next list, whose snapshot has a newer ranking.
-//!
-//! Memory: 1 byte per page, 20 for the name order while it is sorted and 4 afterwards, what the strategy keeps
-//! (Forecast 20 bytes, and 4 per page read), and the list.
+//! Memory: 1 byte per page, 20 for the name order while it is sorted and 4 afterwards, what the strategy keeps (Forecast
+//! 20 bytes, and 4 per page read), and the list.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -48,9 +44,8 @@ pub fn next(disk: &dyn Disk, store: &Path, options: &NextOptions) -> Result<Vec<
     }
 }
 
-/// Returns the pages to crawl next, best first, as of this snapshot, which was its store's current one when it was
-/// opened. Up to `threads` threads read names. Fails with [`Error::Missing`] if no page is known, or the strategy needs
-/// rows and none are kept.
+/// Returns the pages to crawl next, as of this snapshot, which was its store's current one when it was opened. Up to
+/// `threads` threads read names. Fails with [`Error::Missing`] if no page is known, or no rows that the strategy needs.
 pub fn next_of(
     snapshot: &Snapshot,
     options: &NextOptions,
@@ -230,8 +225,7 @@ impl ListSource<'_> {
             }
     }
 
-    /// Returns the first `count` pages of an order that may be listed, without the snapshot's facts. Requests more of
-    /// the order until there are enough.
+    /// Returns the first `count` pages of an order that may be listed, of which it requests more until there are enough.
     fn select(
         &self,
         count: usize,
@@ -386,8 +380,7 @@ impl ListSource<'_> {
     }
 }
 
-/// Appends the open pages that an order lacks, in the order in which they became known: those that no current row links
-/// to, and seeds whose fetch failed.
+/// Appends the open pages that an order lacks, such as those that no current row links to.
 fn completed(mut best: Vec<ScoredPage>, crawl: &CrawlState, most: usize) -> Vec<ScoredPage> {
     if best.len() >= most {
         return best;

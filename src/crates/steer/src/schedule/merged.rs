@@ -1,8 +1,7 @@
 //! Merges the lists of a crawl's shards into one list of pages to fetch next.
 //!
-//! The lists of the shards' own pages are merged by score, ties by the shards' numbers. A host is in one shard, so its
-//! limit holds; the hosts of a domain may be in several, so domains are counted again. If that exhausts a list before
-//! there are enough pages, all shards are asked for longer ones.
+//! The lists of the shards' own pages are merged by score, ties by the shards' numbers. The hosts of a domain may be in
+//! several, so domains are counted again. If that exhausts a list too early, all shards are asked for longer ones.
 
 use std::collections::HashMap;
 

@@ -1,11 +1,8 @@
 //! Crawl orders: what to crawl next. `next`, the live service and the simulator share one trait, so that simulations
 //! show what a crawl does.
 //!
-//! A [`Strategy`] follows a crawl row by row ([`CrawlHistory`]) and scores the known unread pages. Scores depend on
-//! that history and the [`CrawlFacts`] alone, so the same rows in the same order with the same ranking give the same
-//! list, whether they come from a simulated crawl or from a store. Pages found gone are never listed again.
-//!
-//! Each strategy has its specification in its file, and a line in [`STRATEGIES`].
+//! A [`Strategy`] follows a crawl row by row ([`CrawlHistory`]) and scores the known unread pages. Scores depend on that
+//! history and the [`CrawlFacts`] alone. Each strategy has its specification in its file, and a line in [`STRATEGIES`].
 
 mod focus;
 mod forecast;
@@ -94,7 +91,7 @@ pub struct SettledRanking<'a> {
     pub importances: &'a dyn Importances,
 }
 
-/// Crawl order, called for every page when it becomes known, and for every row when it is read.
+/// Crawl order.
 pub trait Strategy: Send {
     /// Notes that a page was found, once per page: `_by` is the page with the first link to it, or `None` for a seed, a
     /// page read before any link to it was seen. A target of weight 0 becomes known, but is not found by that.
@@ -226,8 +223,7 @@ impl Choice {
         (self.spec().make)(self)
     }
 
-    /// Returns K for a crawl: the number chosen, or a 72nd of the known pages, at least 1, as the FICA paper has
-    /// 250,000 for 18 M pages. It depends on the history alone, and so do lists.
+    /// Returns K for a crawl: the number chosen, or a 72nd of the known pages, as the FICA paper has 250,000 for 18 M.
     pub fn k_of(&self, crawl: &CrawlState) -> u64 {
         self.k.unwrap_or(u64::from(crawl.pages()) / K_PARTS).max(1)
     }
@@ -236,7 +232,7 @@ impl Choice {
         self.damping.unwrap_or(0.85)
     }
 
-    /// Takes the store's damping unless one was chosen.
+    /// Sets the store's damping unless one was chosen.
     pub fn of_store(mut self, damping: f64) -> Choice {
         self.damping.get_or_insert(damping);
         self

@@ -11,13 +11,11 @@
 //!
 //! - k of the seven names on each side of a page are known, itself included, and m were read: where few were read, most
 //!   of the links to the page are still unseen. n and l are the number of read neighbours (fifteen names on each side,
-//!   or same finder) and of those with links. If no read page has links, none are expected of the others.
+//!   or same finder) and of those with links.
 //! - f is a sum over the r read neighbours: each contributes the sum of the square roots of the scores (relative to
 //!   their mean) of the pages that it found. N is taken over fifteen names on each side, S over pages with the same
-//!   finder. A page is worth more than its own score if its neighbours led to many unknown pages: important pages of a
-//!   web are missed more often because they are unknown than because they are underrated.
-//! - l' and f' are the means over all pages read; three pages with these means are added, so that few neighbours have
-//!   little influence.
+//!   finder. Important pages of a web are missed more often because they are unknown than because they are underrated.
+//! - l' and f' are the means over all pages read; three pages with these means are added to few neighbours.
 //!
 //! Only pages that may be among the best are adjusted: those of the greatest scores, and then those whose score could
 //! rise above the least of the best by the greatest adjustment. Takes 12 bytes per page, and 32 for each page adjusted.

@@ -1,8 +1,7 @@
 //! Parameters of a list of pages to fetch next, its items, its limits, and the seeds that it begins with.
 //!
-//! Seeds come before everything that an order chooses: the unread ones, in the given order. A crawl begins with seeds,
-//! without a snapshot or even a store. The limits of a list (its length, its scope, pages per host and domain, the pause
-//! after a failure) apply to seeds, too.
+//! Seeds come before everything that an order chooses: the unread ones, in the given order, within the same limits. A
+//! crawl begins with seeds, without a snapshot or even a store.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -38,17 +37,13 @@ pub enum PageSelection {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct NextOptions {
-    /// Order of unread pages.
     pub strategy: Choice,
     /// Maximum number of pages to list.
     pub count: usize,
-    /// Pages that are wanted: unread, read, or both.
     pub which: PageSelection,
-    /// Maximum number of pages per host.
     pub per_host: Option<u64>,
-    /// Maximum number of pages per registered domain, by the public suffix list.
+    /// Maximum number of pages per registered domain.
     pub per_domain: Option<u64>,
-    /// Pages that may be listed.
     pub scope: Scope,
     /// Restriction to hosts of which a page was fetched, or is a seed.
     pub known_hosts: bool,
@@ -62,7 +57,7 @@ pub struct NextOptions {
     pub now: Option<Time>,
     /// Pages that the virtual page pays more, so that they come earlier.
     pub focus: Focus,
-    /// Bitmap of pages that must not be listed, for example because they were handed out already.
+    /// Bitmap of pages that must not be listed.
     pub exclude: Bits,
     /// Unread pages that come first, in this order: see [`NextOptions::name`].
     pub seeds: Vec<Seed>,
@@ -135,7 +130,6 @@ pub struct Candidate {
     pub fetched: bool,
     /// Importance in the snapshot.
     pub importance: f64,
-    /// Fetches of the page.
     pub fetches: Fetches,
 }
 

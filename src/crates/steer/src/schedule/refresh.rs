@@ -5,8 +5,6 @@
 //! / (n + 0.5)) / I`: unlike X / (n I) it accounts for several changes between two visits, and it is finite if every
 //! visit found one.
 //!
-//! A page with few observations is assumed to be like the others ([`Looks::rate`]).
-//!
 //! **Allocation.** A page that changes at rate r and is read f times per unit of time is fresh for a share `F(r, f) =
 //! f/r (1 - exp(-r/f))` of the time. Under a budget of reads, the sum of w F(r, f) is greatest if the gain of one more
 //! read, `w dF/df = w/r (1 - (1 + r/f) exp(-r/f))`, is equal for all pages read, and smaller for the others (Cho and
@@ -101,8 +99,8 @@ impl Looks {
 const UNKNOWN_DAYS: f64 = 60.0;
 const DAY: f64 = 86_400.0;
 
-/// Returns the gain from reading a page again at time `now`. A page without observations changes at the `usual` rate
-/// per day. For pages without times, the assumed age is 30 days divided by the number of visits.
+/// Returns the gain from reading a page again at time `now`, in days; `usual` is the rate of pages without observations.
+/// The age of pages without times is assumed to be 30 days divided by the number of visits.
 pub(super) fn gain_now(importance: f64, fetches: &Fetches, now: Option<Time>, usual: f64) -> f64 {
     let age = match (now, fetches.last) {
         (Some(now), Some(then)) => (now.saturating_sub(then).max(0) as f64 / DAY).max(1e-3),

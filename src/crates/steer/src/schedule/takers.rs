@@ -1,7 +1,6 @@
 //! Lists of pages in the formats that crawlers read: tables with the facts of each page, or a line for each.
 //!
-//! Crawlers' priorities are positions in the list: scores of different strategies have different units, and most differ
-//! by less than a priority resolves.
+//! Crawlers' priorities are positions in the list, since most scores differ by less than a priority resolves.
 
 use std::io::{self, Write};
 use std::path::Path;
