@@ -72,10 +72,6 @@ fn plus(one: Tally, other: Tally) -> Tally {
     std::array::from_fn(|at| one[at] + other[at])
 }
 
-fn minus(one: Tally, other: Tally) -> Tally {
-    std::array::from_fn(|at| one[at] - other[at])
-}
-
 /// Totals over the pages of one finder, in little memory: the first 65,535 count.
 #[derive(Debug, Clone, Copy, Default)]
 struct SiblingTally {
@@ -232,30 +228,13 @@ impl<'a> Neighbours<'a> {
         let mut chunks: Vec<usize> = (0..names.len()).step_by(CHUNK).collect();
         let chunks = par_map(&mut chunks, |_, start| {
             let chunk = *start..names.len().min(*start + CHUNK);
-            let wanted = chunk.clone().filter(|&at| pages.get(names[at].into()));
-            let wanted: Vec<usize> = wanted.collect();
-            let before = start.saturating_sub(RADIUS);
-            // Where many are wanted, totals up to each name are known first.
-            let mut totals = Vec::new();
-            if wanted.len() > chunk.len() / RADIUS {
-                let all = &names[before..names.len().min(chunk.end + RADIUS)];
-                totals.push(Tally::default());
-                totals.extend(all.iter().scan(Tally::default(), |sum, &page| {
-                    *sum = plus(*sum, self.tally(page));
-                    Some(*sum)
-                }));
-            }
             let around = |at: usize, radius: usize| {
-                let near = at.saturating_sub(radius)..names.len().min(at + radius + 1);
-                let total = if totals.is_empty() {
-                    let tallies = names[near.clone()].iter().map(|&page| self.tally(page));
-                    tallies.fold(Tally::default(), plus)
-                } else {
-                    minus(totals[near.end - before], totals[near.start - before])
-                };
-                (near.len(), total)
+                let near = &names[at.saturating_sub(radius)..names.len().min(at + radius + 1)];
+                let tallies = near.iter().map(|&page| self.tally(page));
+                (near.len(), tallies.fold(Tally::default(), plus))
             };
-            let adjusted = wanted.into_iter().map(|at| {
+            let wanted = chunk.filter(|&at| pages.get(names[at].into()));
+            let adjusted = wanted.map(|at| {
                 let (known, [read, ..]) = around(at, UNSEEN_RADIUS);
                 let unseen = self.unseen[known][read as usize];
                 self.score(names[at], unseen, around(at, RADIUS).1)

@@ -28,12 +28,7 @@ pub(super) const RANDOM: StrategySpec = StrategySpec {
     about: "any page, with equal probability",
     parameters: &["seed"],
     without_rows: true,
-    ..StrategySpec::of(|parameters| {
-        Box::new(RandomOrder {
-            seed: parameters.seed,
-            draw: 0,
-        })
-    })
+    ..StrategySpec::of(|of| Box::new(RandomOrder { seed: of.seed }))
 };
 
 /// Greedy (OPIC, section 3.1): the page with the largest claim first. A page's claim is its cash in the store's ledger
@@ -112,18 +107,12 @@ impl Strategy for Cycle {
 
 struct RandomOrder {
     seed: u64,
-    /// Seed of the draws for the number of pages read.
-    draw: u64,
 }
 
 impl Strategy for RandomOrder {
-    fn prepare(&mut self, crawl: &CrawlState, _facts: &CrawlFacts<'_>) -> Result<()> {
-        self.draw = xxh3_64_with_seed(&crawl.read().to_le_bytes(), self.seed);
-        Ok(())
-    }
-
-    fn score(&self, _crawl: &CrawlState, page: u32) -> Option<f64> {
-        let drawn = xxh3_64_with_seed(&page.to_le_bytes(), self.draw);
+    fn score(&self, crawl: &CrawlState, page: u32) -> Option<f64> {
+        let seed = xxh3_64_with_seed(&crawl.read().to_le_bytes(), self.seed);
+        let drawn = xxh3_64_with_seed(&page.to_le_bytes(), seed);
         Some((drawn >> 11) as f64 / (1u64 << 53) as f64)
     }
 }
