@@ -17,7 +17,7 @@ use cashrank::{Error, NextOptions};
 use cashrank_base::model::require_feature;
 #[cfg(feature = "frontier")]
 use cashrank_frontier::{FrontierLimits, FrontierOptions};
-use cashrank_serve::{Calls, Service, ServiceOptions, Token};
+use cashrank_serve::{Calls, Service, ServiceLimits, ServiceOptions, Token};
 use cashrank_store::store::{RealDisk, settings_of};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 
@@ -144,7 +144,7 @@ impl ServeArgs {
         while !stop.load(Ordering::Relaxed) {
             std::thread::sleep(LOOK_EVERY);
         }
-        service.stop();
+        drop(service);
         Ok(Exit::Done)
     }
 }
@@ -165,9 +165,10 @@ pub fn start(
             .map_err(|why| anyhow::anyhow!("--frontier-next: {}", as_parameters(&why)))?;
     }
     let options = ServiceOptions {
+        listen,
         token,
+        limits: ServiceLimits::default(),
         calls: args.frontier(),
-        ..ServiceOptions::new(listen)
     };
     let service = StoreBackend::new(store.into(), live)
         .and_then(|backend| Service::start(options, Arc::new(backend)));

@@ -55,19 +55,7 @@ pub struct ServiceOptions {
     pub calls: Option<Box<dyn Calls>>,
 }
 
-impl ServiceOptions {
-    /// Returns the default options for this address, without a token.
-    pub fn new(listen: SocketAddr) -> ServiceOptions {
-        ServiceOptions {
-            listen,
-            token: None,
-            limits: ServiceLimits::default(),
-            calls: None,
-        }
-    }
-}
-
-/// A running service. It ends with [`Service::stop`], or when it is dropped.
+/// A running service. When it is dropped, it closes connections and waits for a short time for running answers.
 pub struct Service {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -126,11 +114,6 @@ impl Service {
     /// Returns the address that the service listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// Ends the service: closes connections, and waits for a short time for running answers.
-    pub fn stop(self) {
-        drop(self);
     }
 }
 

@@ -62,11 +62,17 @@ impl Backend for Fixed {
     fn log(&self, _: &str) {}
 }
 
+fn local() -> ServiceOptions {
+    ServiceOptions {
+        listen: ([127, 0, 0, 1], 0).into(),
+        token: None,
+        limits: ServiceLimits::default(),
+        calls: None,
+    }
+}
+
 fn start(limits: ServiceLimits) -> Service {
-    let options = ServiceOptions {
-        limits,
-        ..ServiceOptions::new(([127, 0, 0, 1], 0).into())
-    };
+    let options = ServiceOptions { limits, ..local() };
     Service::start(options, Arc::new(Fixed)).unwrap()
 }
 
@@ -204,7 +210,7 @@ fn who_waits_for_a_list_keeps_nobody_waiting() {
             answer_time: Duration::from_secs(2),
             ..ServiceLimits::default()
         },
-        ..ServiceOptions::new(([127, 0, 0, 1], 0).into())
+        ..local()
     };
     let service = Service::start(options, Arc::new(Slow::default())).unwrap();
     let mut waiting: Vec<TcpStream> = Vec::new();
@@ -237,7 +243,7 @@ fn metrics_are_text() {
 fn a_token_is_needed_if_there_is_one() {
     let options = ServiceOptions {
         token: Some(Token::new("0123456789abcdef").unwrap()),
-        ..ServiceOptions::new(([127, 0, 0, 1], 0).into())
+        ..local()
     };
     let service = Service::start(options, Arc::new(Fixed)).unwrap();
     let with = |header: &str| {
@@ -372,7 +378,7 @@ fn who_has_no_token_keeps_nobody_out_who_has() {
             connections: 8,
             ..ServiceLimits::default()
         },
-        ..ServiceOptions::new(([127, 0, 0, 1], 0).into())
+        ..local()
     };
     let service = Service::start(options, Arc::new(Fixed)).unwrap();
     let head = "GET /status HTTP/1.1\r\nHost: x\r\n";
@@ -476,7 +482,7 @@ fn work_is_bounded_and_the_rest_is_told_to_come_later() {
             waiting: 4,
             ..ServiceLimits::default()
         },
-        ..ServiceOptions::new(([127, 0, 0, 1], 0).into())
+        ..local()
     };
     let service = Service::start(options, backend.clone()).unwrap();
     let statuses: Vec<u16> = std::thread::scope(|scope| {
@@ -552,6 +558,6 @@ fn a_service_that_is_stopped_frees_its_address() {
     let service = start(ServiceLimits::default());
     let address = service.address();
     let _open = connect(&service);
-    service.stop();
+    drop(service);
     assert!(TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_err());
 }
