@@ -111,7 +111,7 @@ impl Backend for StoreBackend {
 
     fn answer(&self, question: &str, parameters: &[(String, String)]) -> Result<Vec<u8>> {
         let question = Question::of(question, parameters).map_err(problem)?;
-        if is_cached(&question.subject) {
+        if is_cached(&question) {
             self.cache.answer(question)
         } else {
             self.current.get()?.answer(&question)

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use cashrank_base::threads::lock;
 use cashrank_graph::sites::Level;
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, start_thread, thread_time};
-use cashrank_steer::answers::{Question, Subject};
+use cashrank_steer::answers::Question;
 use cashrank_steer::schedule::{Candidate, NextOptions, PageSelection, next_of};
 
 use super::backend::problem;
@@ -71,15 +71,15 @@ struct CachedAnswer {
 }
 
 /// Returns whether answers to a question are cached: those about all pages, which are few.
-pub fn is_cached(subject: &Subject) -> bool {
-    match subject {
-        Subject::Top(name, selection) => {
-            let is_usual =
-                name.measure.is_none() && matches!(name.level, Level::Page | Level::Host);
-            selection.is_all() && is_usual
+pub fn is_cached(question: &Question) -> bool {
+    let ranking = &question.ranking;
+    match &*question.name {
+        "top" => {
+            question.selection.is_all()
+                && ranking.measure.is_none()
+                && matches!(ranking.level, Level::Page | Level::Host)
         }
-        Subject::Movers(_) | Subject::Coverage | Subject::Failures => true,
-        Subject::Rank(..) | Subject::Links(..) | Subject::Search(_) => false,
+        name => ["movers", "coverage", "failures"].contains(&name),
     }
 }
 
@@ -332,42 +332,35 @@ mod tests {
         publish(&dir, &["http://a/", "http://b/"]);
         let current = Arc::new(Current::new(dir.clone()));
         let cache = AnswerCache::new(current.clone()).unwrap();
-        let top = |level: Level, scope: &str| {
-            let name = RankingName {
+        let top = |level: Level, scope: &str, n: usize| Question {
+            name: "top".into(),
+            n,
+            ranking: RankingName {
                 level,
                 ..RankingName::default()
-            };
-            let scope = scope.parse().unwrap();
-            let selection = Selection {
-                scope,
+            },
+            selection: Selection {
+                scope: scope.parse().unwrap(),
                 ..Selection::default()
-            };
-            Subject::Top(name, selection)
+            },
+            ..Question::default()
         };
-        let hosts = || {
-            Subject::Top(
-                RankingName {
-                    level: Level::Host,
-                    ..RankingName::default()
-                },
-                Selection::default(),
-            )
+        let hosts = |n: usize| Question {
+            selection: Selection::default(),
+            ..top(Level::Host, "host:a", n)
         };
         let count = |n: usize| {
-            let json = cache
-                .answer(Question {
-                    n,
-                    subject: hosts(),
-                })
-                .unwrap();
+            let json = cache.answer(hosts(n)).unwrap();
             let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
             json["top"].as_array().map(Vec::len)
         };
         assert_eq!([1, 2, 9].map(count), [1, 2, 2].map(Some));
         assert_eq!(lock(&cache.0.kept).answers.len(), 3);
-        assert!(is_cached(&hosts()));
+        assert!(is_cached(&hosts(1)));
         assert!(
-            !is_cached(&top(Level::Page, "host:a")) && !is_cached(&top(Level::Domain, "host:a"))
+            [Level::Page, Level::Domain]
+                .iter()
+                .all(|level| !is_cached(&top(*level, "host:a", 1)))
         );
         let old = Arc::downgrade(&current.get().unwrap());
         publish(&dir, &["http://c/"]);

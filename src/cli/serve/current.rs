@@ -12,9 +12,9 @@ use cashrank_base::threads::lock;
 use cashrank_graph::metrics::moved::MoveOptions;
 use cashrank_serve::{Problem, Result};
 use cashrank_steer::answers::{
-    LinkList, Question, Rank, SeedCoverage, SnapshotMovers, Subject, Top, ranks_of,
+    LinkList, Question, Rank, SeedCoverage, SnapshotMovers, Top, ranks_of,
 };
-use cashrank_store::snapshot::{self, Info, LevelRanking, RankingName, Snapshot};
+use cashrank_store::snapshot::{self, Info, LevelRanking, RankingName, SearchOptions, Snapshot};
 use cashrank_store::store::RealDisk;
 
 use super::backend::{as_parameters, json, problem};
@@ -22,6 +22,8 @@ use crate::cli::json::{joined, object};
 
 const OPENED: usize = 2;
 const SITES_BYTES: u64 = 1 << 30;
+/// Default number of kept links that are searched for links to a page.
+const LINKS_WITHIN: u64 = 200_000_000;
 
 /// Name of a ranking, and the time at which its file was written, if it has a file of its own.
 type RankingKey = (RankingName, Option<SystemTime>);
@@ -95,38 +97,38 @@ impl OpenSnapshot {
     }
 
     pub fn answer(&self, question: &Question) -> Result<Vec<u8>> {
-        let n = question.n;
+        let (snapshot, n, ranking) = (self.snapshot(), question.n, &question.ranking);
         let of = object! { "snapshot": &self.name };
-        match &question.subject {
-            Subject::Top(ranking, selection) => {
-                json(&self.with_ranking(ranking, |of| Top::of(of, n, selection))?)
-            }
-            Subject::Movers(certain_only) => json(&self.movers(*certain_only, n)?),
-            Subject::Coverage => {
-                let snapshot = self.snapshot();
+        match &*question.name {
+            "top" => json(&self.with_ranking(ranking, |of| Top::of(of, n, &question.selection))?),
+            "movers" => json(&self.movers(question.certain_only, n)?),
+            "coverage" => {
                 let coverage = SeedCoverage::of(snapshot, None).map_err(problem)?;
                 let mut hosts = coverage.hosts(snapshot).map_err(problem)?;
                 hosts.truncate(n);
-                json(&joined(
-                    of,
-                    joined(coverage.covered, object! { "hosts": hosts }),
-                ))
+                let covered = joined(coverage.covered, object! { "hosts": hosts });
+                json(&joined(of, covered))
             }
-            Subject::Failures => {
-                let failing = self.snapshot().failing(n).map_err(problem)?;
-                json(&joined(of, failing))
+            "failures" => json(&joined(of, snapshot.failing(n).map_err(problem)?)),
+            "search" => {
+                let found = snapshot.search(&SearchOptions {
+                    text: question.text.clone(),
+                    scope: question.selection.scope.clone(),
+                    count: n,
+                    within: question.within.unwrap_or(snapshot::WITHIN),
+                });
+                json(&joined(of, found.map_err(problem)?))
             }
-            Subject::Search(wanted) => {
-                let found = self.snapshot().search(wanted).map_err(problem)?;
-                json(&joined(of, found))
-            }
-            Subject::Rank(urls, ranking) => {
-                let ranks = self.with_ranking(ranking, |ranking| ranks_of(ranking, urls))?;
+            "rank" => {
+                let ranks = self.with_ranking(ranking, |of| ranks_of(of, &question.urls))?;
                 let pages: Vec<Rank> = ranks.into_iter().map(|(_, rank)| rank).collect();
                 json(&object! { "pages": pages })
             }
-            Subject::Links(url, within) => {
-                let links = LinkList::of(self.snapshot(), url, n, *within, |_| Ok(()));
+            _ => {
+                let url = question.urls.concat();
+                let within = question.within.unwrap_or(LINKS_WITHIN);
+                let within = question.incoming.then_some(within);
+                let links = LinkList::of(snapshot, &url, n, within, |_| Ok(()));
                 let unknown = || Problem::Unknown(format!("{url}: not known"));
                 json(&links.map_err(problem)?.ok_or_else(unknown)?)
             }

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{Error as TimeError, Timestamp};
 
 use super::list::each_listed;
-use super::question::{check_flag, parsed, unknown};
+use super::question::{flag, parsed, unknown};
 use crate::decode::Time;
 use crate::disk::RealDisk;
 use crate::model::{PageId, split_time};
@@ -46,7 +46,7 @@ impl Parameter {
     /// Checks a value. The error says what would be valid.
     pub fn check(&self, value: &str) -> Read<()> {
         if self.takes == Takes::Nothing {
-            check_flag(value)?;
+            flag(value)?;
         }
         (self.set)(&mut NextOptions::default(), value)
     }

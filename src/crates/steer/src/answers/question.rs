@@ -1,9 +1,9 @@
-//! Questions by name with their parameters, as the service takes them, and answers that cover more than one page.
+//! Questions by name with their parameters, as the service takes them.
 
 use std::str::FromStr;
 
 use crate::rank::measures::measure;
-use crate::snapshot::{self, RankingName, SearchOptions, Selection};
+use crate::snapshot::{RankingName, Selection};
 use crate::{Error, Result};
 
 /// Maximum number of pages or hosts in an answer.
@@ -11,85 +11,23 @@ const LISTING_MAX: usize = 1_000;
 const URLS_MAX: usize = 100;
 /// Maximum length of a part of a URL, in bytes.
 const TEXT_MAX: usize = 1_000;
-/// Default number of kept links that are searched for links to a page.
-const LINKS_WITHIN: u64 = 200_000_000;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Question with its parameters, of which each question has its own. The guide's chapter on the service describes them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Question {
+    pub name: String,
     /// Maximum number of rows in the answer.
     pub n: usize,
-    pub subject: Subject,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Subject {
-    /// Most important selected pages or sites of a ranking.
-    Top(RankingName, Selection),
-    /// Largest moves since the previous snapshot; only the certain ones if the flag is set.
-    Movers(bool),
-    /// Share of what readers see that was crawled, and the hosts with the most unread.
-    Coverage,
-    /// Pages that could not be fetched, and their hosts.
-    Failures,
-    /// Rank and fetches of these pages or sites in a ranking.
-    Rank(Vec<String>, RankingName),
-    /// Links of a page; with a number, links to it among as many kept links.
-    Links(String, Option<u64>),
-    /// Pages by a part of their URL, or within a scope.
-    Search(SearchOptions),
-}
-
-#[derive(Default)]
-struct QuestionParameters {
-    n: Option<usize>,
-    urls: Vec<String>,
-    ranking: RankingName,
-    selection: Selection,
-    text: Option<String>,
-    within: Option<u64>,
-    incoming: bool,
-    certain_only: bool,
-}
-
-impl QuestionParameters {
-    /// Sets a parameter. The guide's chapter on the service describes all of them.
-    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        match name {
-            "n" => {
-                let n = value.parse().ok().filter(|n| (1..=LISTING_MAX).contains(n));
-                let wrong = || format!("{value:?}: a whole number from 1 to {LISTING_MAX}");
-                self.n = Some(n.ok_or_else(wrong)?);
-            }
-            "url" if self.urls.len() == URLS_MAX => {
-                return Err(format!("more than {URLS_MAX} URLs in one request"));
-            }
-            "url" => self.urls.push(value.into()),
-            "measure" => {
-                let known = measure(value).map_err(|unknown| unknown.to_string())?;
-                self.ranking.measure = Some(known.name.into());
-            }
-            "level" => self.ranking.level = parsed(value)?,
-            "scope" => self.selection.scope.add(parsed(value)?),
-            "text" if value.is_empty() || value.len() > TEXT_MAX => {
-                return Err(format!("1 to {TEXT_MAX} bytes"));
-            }
-            "text" => self.text = Some(value.into()),
-            "within" => {
-                let within = value.parse().ok().filter(|within| *within > 0);
-                let wrong = || format!("{value:?}: a whole number above 0");
-                self.within = Some(within.ok_or_else(wrong)?);
-            }
-            _ => {
-                check_flag(value)?;
-                match name {
-                    "in" => self.incoming = true,
-                    "certain-only" => self.certain_only = true,
-                    _ => self.selection.without_gone = true,
-                }
-            }
-        }
-        Ok(())
-    }
+    pub urls: Vec<String>,
+    pub ranking: RankingName,
+    pub selection: Selection,
+    /// Part of the URLs of pages.
+    pub text: Option<String>,
+    /// Number of pages or kept links that are searched.
+    pub within: Option<u64>,
+    /// True for links to the page.
+    pub incoming: bool,
+    pub certain_only: bool,
 }
 
 pub(super) fn unknown(name: &str, known: &[&str]) -> String {
@@ -97,11 +35,10 @@ pub(super) fn unknown(name: &str, known: &[&str]) -> String {
     format!("{name}: unknown parameter; use one of {known}")
 }
 
-pub(super) fn check_flag(value: &str) -> Result<(), String> {
-    if ["", "1"].contains(&value) {
-        Ok(())
-    } else {
-        Err(format!("{value:?}: takes no value, or 1"))
+pub(super) fn flag(value: &str) -> Result<bool, String> {
+    match value {
+        "" | "1" => Ok(true),
+        _ => Err(format!("{value:?}: takes no value, or 1")),
     }
 }
 
@@ -125,10 +62,15 @@ impl Question {
             "links" => &["url", "n", "in", "within"],
             "movers" => &["n", "certain-only"],
             "search" => &["text", "scope", "n", "within"],
-            _ => &["n"],
+            "coverage" | "failures" => &["n"],
+            _ => return usage(format!("{name}: unknown question")),
         };
         let repeatable = if name == "rank" { "url" } else { "scope" };
-        let mut asked = QuestionParameters::default();
+        let mut asked = Question {
+            name: name.into(),
+            n: if name == "links" { 100 } else { 20 },
+            ..Question::default()
+        };
         for (at, (parameter, value)) in given.iter().enumerate() {
             if !known.contains(&&**parameter) {
                 return usage(unknown(parameter, known));
@@ -140,46 +82,56 @@ impl Question {
             let set = asked.set(parameter, value);
             set.map_err(|why| Error::Usage(format!("{parameter}: {why}")))?;
         }
-        let QuestionParameters {
-            ranking,
-            selection,
-            within,
-            ..
-        } = asked;
-        let n = asked.n.unwrap_or(if name == "links" { 100 } else { 20 });
-        let is_of_sites = !ranking.level.is_page();
-        let subject = match name {
-            "top" if is_of_sites && !selection.scope.is_all() => {
-                return usage("scope: it names pages; leave it or level out".into());
+        let is_of_sites = !asked.ranking.level.is_page();
+        let wrong = match name {
+            "top" if is_of_sites && !asked.selection.scope.is_all() => {
+                "scope: it names pages; leave it or level out"
             }
-            "top" if is_of_sites && selection.without_gone => {
-                return usage("without-gone: it is for pages; leave it or level out".into());
+            "top" if is_of_sites && asked.selection.without_gone => {
+                "without-gone: it is for pages; leave it or level out"
             }
-            "links" if within.is_some() && !asked.incoming => {
-                let text = "within: it is for links to a page; give `in`, or leave it out";
-                return usage(text.into());
+            "links" if asked.within.is_some() && !asked.incoming => {
+                "within: it is for links to a page; give `in`, or leave it out"
             }
             "rank" | "links" if asked.urls.is_empty() => {
-                return usage("url: which page? Like ?url=https%3A%2F%2Fexample.org%2F".into());
+                "url: which page? Like ?url=https%3A%2F%2Fexample.org%2F"
             }
-            "top" => Subject::Top(ranking, selection),
-            "movers" => Subject::Movers(asked.certain_only),
-            "coverage" => Subject::Coverage,
-            "failures" => Subject::Failures,
-            "rank" => Subject::Rank(asked.urls, ranking),
-            "links" => {
-                let within = within.unwrap_or(LINKS_WITHIN);
-                Subject::Links(asked.urls.concat(), asked.incoming.then_some(within))
-            }
-            "search" => Subject::Search(SearchOptions {
-                text: asked.text,
-                scope: selection.scope,
-                count: n,
-                within: within.unwrap_or(snapshot::WITHIN),
-            }),
-            _ => return usage(format!("{name}: unknown question")),
+            _ => return Ok(asked),
         };
-        Ok(Question { n, subject })
+        usage(wrong.into())
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "n" => {
+                let n = value.parse().ok().filter(|n| (1..=LISTING_MAX).contains(n));
+                let wrong = || format!("{value:?}: a whole number from 1 to {LISTING_MAX}");
+                self.n = n.ok_or_else(wrong)?;
+            }
+            "url" if self.urls.len() == URLS_MAX => {
+                return Err(format!("more than {URLS_MAX} URLs in one request"));
+            }
+            "url" => self.urls.push(value.into()),
+            "measure" => {
+                let known = measure(value).map_err(|unknown| unknown.to_string())?;
+                self.ranking.measure = Some(known.name.into());
+            }
+            "level" => self.ranking.level = parsed(value)?,
+            "scope" => self.selection.scope.add(parsed(value)?),
+            "text" if value.is_empty() || value.len() > TEXT_MAX => {
+                return Err(format!("1 to {TEXT_MAX} bytes"));
+            }
+            "text" => self.text = Some(value.into()),
+            "within" => {
+                let within = value.parse().ok().filter(|within| *within > 0);
+                let wrong = || format!("{value:?}: a whole number above 0");
+                self.within = Some(within.ok_or_else(wrong)?);
+            }
+            "in" => self.incoming = flag(value)?,
+            "certain-only" => self.certain_only = flag(value)?,
+            _ => self.selection.without_gone = flag(value)?,
+        }
+        Ok(())
     }
 }
 
@@ -195,79 +147,90 @@ mod tests {
         Question::of(name, &given.collect::<Vec<_>>())
     }
 
-    fn listing(n: usize, subject: Subject) -> Question {
-        Question { n, subject }
+    fn question(name: &str, n: usize) -> Question {
+        Question {
+            name: name.into(),
+            n,
+            ..Question::default()
+        }
     }
 
     #[test]
     fn questions_are_read_by_name() {
-        let usual = RankingName::default();
-        assert_eq!(
-            asked("top", &[]).unwrap(),
-            listing(20, Subject::Top(usual.clone(), Selection::default()))
-        );
-        let by = RankingName {
-            level: crate::sites::Level::Domain,
-            measure: Some("harmonic".into()),
-        };
+        assert_eq!(asked("top", &[]).unwrap(), question("top", 20));
         assert_eq!(
             asked(
                 "rank",
                 &[("measure", "harmonic"), ("url", "a"), ("level", "domain")]
             )
-            .unwrap()
-            .subject,
-            Subject::Rank(vec!["a".into()], by)
+            .unwrap(),
+            Question {
+                urls: vec!["a".into()],
+                ranking: RankingName {
+                    level: crate::sites::Level::Domain,
+                    measure: Some("harmonic".into()),
+                },
+                ..question("rank", 20)
+            }
         );
+        let mut scope: Scope = "host:a.org".parse().unwrap();
+        scope.add("url:*x*".parse().unwrap());
         assert_eq!(
             asked("top", &[("scope", "host:a.org"), ("scope", "url:*x*")]).unwrap(),
-            listing(
-                20,
-                Subject::Top(usual.clone(), {
-                    let mut scope: Scope = "host:a.org".parse().unwrap();
-                    scope.add("url:*x*".parse().unwrap());
-                    Selection {
-                        scope,
-                        without_gone: false,
-                    }
-                })
-            )
+            Question {
+                selection: Selection {
+                    scope,
+                    without_gone: false,
+                },
+                ..question("top", 20)
+            }
+        );
+        assert!(
+            asked("top", &[("without-gone", "")])
+                .unwrap()
+                .selection
+                .without_gone
         );
         assert_eq!(
             asked("coverage", &[("n", "1000")]).unwrap(),
-            listing(1_000, Subject::Coverage)
+            question("coverage", 1_000)
         );
-        let both = vec!["a".to_owned(), "b".to_owned()];
         assert_eq!(
-            asked("rank", &[("url", "a"), ("url", "b")])
-                .unwrap()
-                .subject,
-            Subject::Rank(both, usual)
+            asked("rank", &[("url", "a"), ("url", "b")]).unwrap(),
+            Question {
+                urls: vec!["a".into(), "b".into()],
+                ..question("rank", 20)
+            }
         );
-        let links = |n, within| {
-            let subject = Subject::Links("a".into(), within);
-            Question { n, subject }
+        let links = |n, incoming, within| Question {
+            urls: vec!["a".into()],
+            incoming,
+            within,
+            ..question("links", n)
         };
         let of = [("n", "7"), ("url", "a")];
-        assert_eq!(asked("links", &of).unwrap(), links(7, None));
+        assert_eq!(asked("links", &of).unwrap(), links(7, false, None));
         assert_eq!(
             asked("links", &[("in", ""), ("url", "a"), ("within", "9")]).unwrap(),
-            links(100, Some(9))
+            links(100, true, Some(9))
         );
         assert_eq!(
             asked("movers", &[("certain-only", "1")]).unwrap(),
-            listing(20, Subject::Movers(true))
+            Question {
+                certain_only: true,
+                ..question("movers", 20)
+            }
         );
         assert_eq!(
-            asked("search", &[("text", "X"), ("scope", "host:a"), ("n", "3")])
-                .unwrap()
-                .subject,
-            Subject::Search(SearchOptions {
+            asked("search", &[("text", "X"), ("scope", "host:a"), ("n", "3")]).unwrap(),
+            Question {
                 text: Some("X".into()),
-                scope: "host:a".parse().unwrap(),
-                count: 3,
-                within: snapshot::WITHIN,
-            })
+                selection: Selection {
+                    scope: "host:a".parse().unwrap(),
+                    without_gone: false,
+                },
+                ..question("search", 3)
+            }
         );
         for name in Question::NAMES {
             assert!(asked(name, &[("url", "a")]).is_ok() || asked(name, &[]).is_ok());
