@@ -19,9 +19,9 @@ use cashrank_steer::schedule::{Candidate, NextOptions, PageSelection, next_of};
 use super::backend::problem;
 use super::current::{Current, OpenSnapshot};
 
-/// Maximum number of cached lists; the least recently requested one is evicted.
+/// Maximum number of cached lists.
 const LISTS: usize = 4;
-/// Maximum number of other cached answers, each of at most a thousand rows; the least recently requested one is evicted.
+/// Maximum number of other cached answers.
 const ANSWERS: usize = 64;
 /// Time for which an answer is refreshed after its last request.
 const LIVELY: Duration = Duration::from_secs(60);
@@ -188,7 +188,7 @@ impl Kept {
         Ok(lists.max_by_key(|answer| answer.value.is_some()))
     }
 
-    /// Evicts the least recently requested list, or other answer, if there are too many; fails if all are in progress.
+    /// Evicts the least recently requested list or other answer if there are too many; fails if all are in progress.
     fn make_room(&mut self, is_list: bool) -> Result<()> {
         let alike = self.answers.iter().enumerate();
         let alike = alike.filter(|(_, answer)| answer.is_list() == is_list);
@@ -217,8 +217,7 @@ impl Kept {
         found.map(|answer| answer.request.clone())
     }
 
-    /// Keeps a new answer. A question that cannot be answered is forgotten, so that its next request gets the error, and
-    /// a list that was evicted meanwhile stays so.
+    /// Keeps a new answer, unless it is an error of a question, or a list that was evicted meanwhile.
     fn keep(&mut self, held: &OpenSnapshot, request: CachedRequest, made: Result<CachedValue>) {
         let is_list = matches!(request, CachedRequest::List(_));
         let known = self.answers.iter().position(|of| of.request == request);

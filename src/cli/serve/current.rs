@@ -1,7 +1,7 @@
 //! Current snapshot of a store, and the data read from it to answer questions.
 //!
-//! Roll-ups to sites take 4 bytes per page and about 100 per site, so at most [`OPENED`] rankings of at most
-//! [`SITES_BYTES`] are kept open. A ranking that is computed again has a new file, and is opened again.
+//! Roll-ups to sites take 4 bytes per page and about 100 per site: at most [`OPENED`] rankings of at most
+//! [`SITES_BYTES`] are kept open.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

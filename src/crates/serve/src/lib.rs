@@ -6,8 +6,7 @@
 //! disconnected or gets an error: it uses no memory beyond the limits, and delays no other client.
 //!
 //! axum finds the function for a path, and its layers do what all answers have in common (`http.rs`). Connections are
-//! hyper's (`server.rs`, `held.rs`): layers see a request once its header has arrived, and an answer until it is handed
-//! over, so they cannot limit the time and memory of clients that are slow to send or to take.
+//! hyper's (`server.rs`, `held.rs`), because layers cannot limit clients that are slow to send or to take.
 
 mod access;
 mod backend;

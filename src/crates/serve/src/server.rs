@@ -37,9 +37,8 @@ const STRANGER_TIME: Duration = Duration::from_secs(1);
 /// HTTP/2 flow-control window of a stream, in bytes.
 #[cfg(feature = "frontier")]
 const STREAM_WINDOW: u32 = 64 << 10;
-/// HTTP/2 flow-control window of a connection, as a multiple of a stream's. The streams bound the connection's bytes,
-/// but half of the window, with 256 bytes counted for each waiting frame, also bounds the number of small frames that
-/// may come. A crawler that puts URLs sends one frame for each, of some twenty bytes or more.
+/// HTTP/2 flow-control window of a connection, as a multiple of a stream's. Half of it, with 256 bytes counted for each
+/// waiting frame, bounds the number of small frames: a crawler that puts URLs sends one frame for each.
 #[cfg(feature = "frontier")]
 const CONNECTION_WINDOW: u32 = 32;
 
@@ -66,8 +65,7 @@ pub struct Service {
 
 impl Service {
     /// Starts answering on a new thread. Fails like [`Calls::start`], if the address cannot be used, and if the system
-    /// allows too few threads (`WouldBlock`). The caller checks that there is a token if other machines can reach it
-    /// ([`crate::is_loopback`]).
+    /// allows too few threads (`WouldBlock`). The caller checks that there is a token if other machines can reach it.
     pub fn start(options: ServiceOptions, backend: Arc<dyn Backend>) -> io::Result<Service> {
         let listener = TcpListener::bind(options.listen)?;
         listener.set_nonblocking(true)?;
@@ -152,9 +150,8 @@ async fn accept(listener: TcpListener, limits: ServiceLimits, routes: Router) {
     }
 }
 
-/// Serves a connection until it ends, its first request does not come in time, or its client takes nothing. If
-/// connections wait for a place (`crowded`), it also ends if it has not sent an admissible request yet, so that clients
-/// without the token cannot keep out those that have it.
+/// Serves a connection until it ends, its first request does not come in time, or its client takes nothing; if others
+/// wait for a place (`crowded`), also if its client has not sent an admissible request yet.
 async fn connection(stream: TcpStream, limits: &ServiceLimits, routes: Router, crowded: &Notify) {
     // Answers are written in one piece: waiting for more data would only delay them.
     let _ = stream.set_nodelay(true);

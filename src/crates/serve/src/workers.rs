@@ -31,8 +31,8 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts the threads for the running jobs that the limits allow. They end once these workers, and all copies of
-    /// them, are dropped; a job's panic is printed and otherwise ignored. Fails like [`start_thread`].
+    /// Starts the threads. They end once these workers, and all copies of them, are dropped; a job's panic is printed and
+    /// otherwise ignored. Fails like [`start_thread`].
     pub fn new(limits: &ServiceLimits) -> io::Result<Workers> {
         let (jobs, waiting) = unbounded::<Job>();
         for _ in 0..limits.workers {
