@@ -54,9 +54,6 @@ pub struct InspectArgs {
         default_value_t = 3
     )]
     first: usize,
-    /// Count up to N distinct pages and hosts exactly; above that, the report says "at least".
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
-    limit_distinct: usize,
     /// Threads for decoding [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<u64>,
@@ -112,7 +109,6 @@ impl InspectArgs {
             },
             records: self.records,
             first: self.first,
-            distinct: self.limit_distinct,
         })
     }
 

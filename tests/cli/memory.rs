@@ -199,7 +199,6 @@ fn other_commands_refuse_what_does_not_fit() {
             "a store of its own",
         ),
         ("export --store s --to parquet -o out", "8M", "more memory"),
-        ("inspect a", "8M", "lower --limit-distinct"),
     ] {
         lab.run(&format!("{line} --memory 4K")).exits(8).says(&[
             "memory:",

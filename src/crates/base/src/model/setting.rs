@@ -6,7 +6,7 @@
 /// All settings that messages name.
 const SETTINGS: &str = "
     budget damping deep drop_params estimator expire field follow format into
-    keep_links keep_snapshots leave_unfinished level limit_distinct limit_expansion limit_line limit_links
+    keep_links keep_snapshots leave_unfinished level limit_expansion limit_line limit_links
     limit_pages limit_url limit_zstd_window marks max_age measure memory new_stream older_than outlinks
     recycle_after refetch repeat resume scope self_links settle shard site_links snapshot_every
     spool store strategy teleport threads until window without_gone";

@@ -15,7 +15,7 @@ use crate::batches::{
 use crate::decode::Names;
 use crate::engine::{Counters, SelfLinks};
 use crate::formats::Format;
-use crate::inspect::{GroupReturns, SOURCES};
+use crate::inspect::GroupReturns;
 use crate::model::InputPosition;
 use crate::pipeline::{BatchVisitor, InputReader, InputRecords, Piece, Remark};
 use crate::records::{RecordFile, RecordFormat, SortRoom, TimeOrder};
@@ -74,7 +74,7 @@ pub fn convert(
         unverified: None,
         number: 0,
         place: InputPosition::start(),
-        returns: GroupReturns::new(Format::Records, SOURCES),
+        returns: GroupReturns::new(Format::Records),
     };
     let mut bad_end = None;
     for (at, input) in job.inputs.iter().enumerate() {
@@ -214,7 +214,7 @@ impl ConversionRun<'_> {
         self.begin(names, &input.to_string())?;
         let mut records = self.reader.read(source, format)?;
         (self.number, self.place) = (number, InputPosition::start());
-        self.returns = GroupReturns::new(format, SOURCES);
+        self.returns = GroupReturns::new(format);
         if let Some(summary) = records.visit(self)? {
             report_end(input, &summary, self.returns.count, self.observer);
             if self.place.records == 0 {

@@ -13,7 +13,6 @@ use crate::batches::ReadOptions;
 use crate::decode::{Names, Time};
 use crate::engine::Fingerprint;
 use crate::formats::Format;
-use crate::memory::check_room;
 use crate::pipeline::{BatchVisitor, InputRecords, Piece, Remark, format_of};
 use crate::source::{InputName, InputSummary};
 use crate::url;
@@ -31,24 +30,21 @@ pub struct Inspection {
     pub records: Option<u64>,
     /// Number of the first crawl records to show.
     pub first: usize,
-    /// Number of distinct pages, and of hosts, that are counted exactly.
-    pub distinct: usize,
 }
 
 impl Default for Inspection {
-    /// Reads all of the input, shows three records, and counts up to a million distinct pages and hosts.
+    /// Reads all of the input and shows three records.
     fn default() -> Inspection {
         Inspection {
             read: ReadOptions::default(),
             records: None,
             first: 3,
-            distinct: 1_000_000,
         }
     }
 }
 
-/// Inspects one input. Fails with [`Error::Unsupported`] if the format cannot be guessed or a limit is out of range,
-/// and with [`Error::TooLarge`] if distinct names exceed the memory. Damage is no error: see [`InspectReport::damage`].
+/// Inspects one input. Fails with [`Error::Unsupported`] if the format cannot be guessed or a limit is out of range.
+/// Damage is no error: see [`InspectReport::damage`].
 pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
     let reader = how.read.reader()?;
     let mut report = InspectReport::default();
@@ -71,10 +67,10 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
     let mut reading = InspectionRun {
         report,
         fingerprints: reader.rules.key.fingerprints(),
-        pages: DistinctNames::new(how.distinct),
-        fetched: DistinctNames::new(how.distinct),
-        hosts: DistinctNames::new(how.distinct),
-        returns: GroupReturns::new(read_as, how.distinct),
+        pages: DistinctNames::default(),
+        fetched: DistinctNames::default(),
+        hosts: DistinctNames::default(),
+        returns: GroupReturns::new(read_as),
         urls: read_as.decoder().names() == Names::Url,
         offset: 0,
         last_time: None,
@@ -147,23 +143,11 @@ impl BatchVisitor for InspectionRun<'_> {
                 break;
             }
         }
-        self.check_room()?;
         Ok(!is_done)
     }
 }
 
 impl InspectionRun<'_> {
-    fn check_room(&self) -> Result<()> {
-        let distinct = self.pages.bytes() + self.fetched.bytes() + self.hosts.bytes();
-        let need = distinct + self.returns.bytes();
-        let work = || {
-            let pages = self.pages.count().count;
-            format!("counting more than {pages} distinct pages")
-        };
-        let instead = "lower `limit_distinct`";
-        check_room(self.how.read.limits.memory, need, work, instead)
-    }
-
     fn names(&mut self, batch: &Batch, names: Range<usize>) {
         for name in names {
             let Some(&fingerprint) = batch.fingerprints.get(name) else {
@@ -277,39 +261,26 @@ fn is_known_only(batch: &Batch, at: usize) -> bool {
     is_known && entry.what == What::Unchanged && entry.fetched_at.is_none()
 }
 
-/// Distinct names, counted exactly up to a limit; beyond it, `full` says that there are more. A name is known by its
+/// Maximum number of names that are counted exactly.
+const DISTINCT: usize = 1_000_000;
+
+/// Distinct names, counted exactly up to [`DISTINCT`]; `full` says that there are more. A name is known by its
 /// fingerprint, which is distinct except with a probability of 10^-26 or less.
+#[derive(Default)]
 struct DistinctNames {
     known: HashSet<Fingerprint>,
-    limit: usize,
     full: bool,
 }
 
 impl DistinctNames {
-    fn new(limit: usize) -> DistinctNames {
-        DistinctNames {
-            known: HashSet::new(),
-            limit,
-            full: false,
-        }
-    }
-
     /// Returns whether the name was seen before, as far as known.
     fn add(&mut self, name: Fingerprint) -> bool {
-        if self.known.len() < self.limit {
+        if self.known.len() < DISTINCT {
             return !self.known.insert(name);
         }
         let seen = self.known.contains(&name);
         self.full |= !seen;
         seen
-    }
-
-    /// Returns the memory in bytes after one more name: 17 bytes per slot of a table that is at most 7/8 full, and half
-    /// as large again while it grows.
-    fn bytes(&self) -> u64 {
-        let full = self.known.len() == self.known.capacity() && self.known.len() < self.limit;
-        let places = (self.known.capacity() as u64 * 8).div_ceil(7);
-        17 * if full { 3 * places } else { places }
     }
 
     fn count(&self) -> DistinctCount {
@@ -320,9 +291,6 @@ impl DistinctNames {
     }
 }
 
-/// Most sources of an input that are remembered to see whether they come back.
-pub(crate) const SOURCES: usize = 1_000_000;
-
 /// Counts the groups of an input, in formats with a link per line, whose source had a group before.
 pub(crate) struct GroupReturns {
     /// Sources so far; `None`: records of the format are no groups.
@@ -332,8 +300,8 @@ pub(crate) struct GroupReturns {
 }
 
 impl GroupReturns {
-    pub fn new(format: Format, limit: usize) -> GroupReturns {
-        let sources = format.is_grouped().then(|| DistinctNames::new(limit));
+    pub fn new(format: Format) -> GroupReturns {
+        let sources = format.is_grouped().then(DistinctNames::default);
         GroupReturns { sources, count: 0 }
     }
 
@@ -343,10 +311,6 @@ impl GroupReturns {
         {
             self.count += u64::from(sources.add(batch.fingerprints[entry.source as usize]));
         }
-    }
-
-    fn bytes(&self) -> u64 {
-        self.sources.as_ref().map_or(0, DistinctNames::bytes)
     }
 }
 
@@ -358,7 +322,7 @@ mod tests {
     #[test]
     fn exact_up_to_the_limit() {
         let fingerprints = HashKey([1, 2]).fingerprints();
-        let mut names = DistinctNames::new(3);
+        let mut names = DistinctNames::default();
         let mut add = |name: &str| (names.add(fingerprints.of(name.as_bytes())), names.count());
         let exactly = |count| DistinctCount {
             count,
@@ -366,16 +330,15 @@ mod tests {
         };
         assert_eq!(add("a"), (false, exactly(1)));
         assert_eq!(add("a"), (true, exactly(1)));
-        assert_eq!(add("b"), (false, exactly(2)));
-        assert_eq!(add("c"), (false, exactly(3)));
-        assert_eq!(add("b"), (true, exactly(3)));
+        for n in 2..=DISTINCT {
+            assert_eq!(add(&n.to_string()), (false, exactly(n as u64)));
+        }
+        assert_eq!(add("a"), (true, exactly(DISTINCT as u64)));
         let more = DistinctCount {
-            count: 3,
+            count: DISTINCT as u64,
             at_least: true,
         };
         assert_eq!(add("d"), (false, more));
-        assert_eq!(add("c"), (true, more));
-        // A table for three names has at least four slots.
-        assert!((4 * 17..=200).contains(&names.bytes()), "{}", names.bytes());
+        assert_eq!(add("a"), (true, more));
     }
 }
