@@ -55,34 +55,18 @@ pub(super) fn plan(
             inputs: job.inputs.clone(),
         });
     }
-    if progress.complete {
-        if let Some(plan) = nothing_to_do(job, &progress, observer)? {
-            return Ok(plan);
-        }
+    let is_complete = progress.complete;
+    let plan = if job.inputs == [InputName::Stdin] {
+        stream(job, progress, spool)?
+    } else {
+        files(job, progress, observer)?
+    };
+    if is_complete && !plan.progress.finished {
         return refused(
             "an earlier version visited pages without a record in this store, and nothing can be added: use another store",
         );
     }
-    if job.inputs == [InputName::Stdin] {
-        return stream(job, progress, spool);
-    }
-    files(job, progress, observer)
-}
-
-/// Returns a finished plan if the store has read all inputs of the job, as often as it says.
-fn nothing_to_do(
-    job: &IngestJob,
-    progress: &InputProgress,
-    observer: &mut dyn Observer,
-) -> Result<Option<Plan>> {
-    if !progress.finished || job.inputs == [InputName::Stdin] {
-        return Ok(None);
-    }
-    match files(job, progress.clone(), observer) {
-        Ok(plan) => Ok(Some(plan).filter(|plan| plan.progress.finished)),
-        Err(Error::Conflict(_) | Error::InputChanged(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
+    Ok(plan)
 }
 
 /// Checks what can be checked without opening the store, so that none is created for a bad job.
@@ -224,9 +208,8 @@ fn files(
                 && (progress.finished || !new.is_empty());
             at
         } else {
-            let prior = compare(job, input, &unmatched, observer)?;
-            let at = prior_input(job, input, &prior, (&progress, &unmatched))?;
-            if prior.is_empty {
+            let (at, is_empty) = find(job, input, &progress, &unmatched, observer)?;
+            if is_empty {
                 if !is_fixed {
                     observer.note(IngestEvent::Empty { input });
                 }
@@ -297,36 +280,6 @@ fn files(
     Ok(Plan { progress, inputs })
 }
 
-/// Returns the number of the input that a file is, or continues if that was not read to its end. Fails if it has grown, or
-/// another file was read under its name.
-fn prior_input(
-    job: &IngestJob,
-    input: &InputName,
-    prior: &PriorReading,
-    (progress, unmatched): (&InputProgress, &[Unmatched]),
-) -> Result<Option<usize>> {
-    let is_unfinished = |at: usize| progress.inputs[at].end.is_none();
-    match prior.with {
-        Some((_, at)) if prior.is_whole || is_unfinished(at) => Ok(Some(at)),
-        // What continues after no record is not counted twice.
-        Some((end, at)) if end.records > 0 => Err(has_grown(input, &progress.inputs[at].name, end)),
-        _ => check_name(job, input, progress, unmatched).map(|()| None),
-    }
-}
-
-/// Checks that a file still holds what was read from it, and nothing more.
-fn check_read(job: &IngestJob, input: &InputName, end: InputPosition) -> Result<()> {
-    let mut source = job.open(input)?;
-    source.pass_to(end.offset, Some(end.prefix))?;
-    if source.head()?.is_empty() {
-        return Ok(());
-    }
-    Err(Error::InputChanged(format!(
-        "{input}: has grown since it was read to its end; put what is new into a file of its own, \
-         or pipe it: `... | cashrank ingest -`"
-    )))
-}
-
 fn names(progress: &InputProgress) -> String {
     let names: Vec<&str> = progress.inputs.iter().map(|i| i.name.as_str()).collect();
     match names.len() {
@@ -389,42 +342,62 @@ fn end_unfinished(job: &IngestJob, progress: &mut InputProgress) -> Result<()> {
     Ok(())
 }
 
-fn has_grown(input: &InputName, read: &str, end: InputPosition) -> Error {
-    let what = if read == input.to_string() {
-        "has grown".into()
-    } else {
-        format!("begins with all that was read of {read}, which has grown")
-    };
-    Error::InputChanged(format!(
-        "{input}: {what} since it was read to its end; put only the new part (after byte {} of the decompressed file) \
-         into a file of its own, or pipe it",
-        end.offset
-    ))
-}
-
-/// Refuses a new file if one of its name was read: then it was changed, and the intention is unclear.
-fn check_name(
+/// Finds the input that a file is, or continues if that was not read to its end, and tells whether the file is empty.
+/// Fails if the file has grown, or another file was read under its name.
+fn find(
     job: &IngestJob,
     input: &InputName,
     progress: &InputProgress,
     unmatched: &[Unmatched],
-) -> Result<()> {
+    observer: &mut dyn Observer,
+) -> Result<(Option<usize>, bool)> {
+    if !unmatched.is_empty() {
+        observer.say(format!("{input}: checking whether it was read before"));
+    }
+    let mut prior = PriorReading::default();
+    match compare(job, input, unmatched, &mut prior) {
+        // Damage is reported when the file is read.
+        Ok(()) | Err(Error::InputChanged(_) | Error::Corrupt { .. }) => {}
+        Err(error) => return Err(error),
+    }
     let name = input.to_string();
+    if let Some((end, at)) = prior.with {
+        let read = &progress.inputs[at];
+        if prior.is_whole || read.end.is_none() {
+            return Ok((Some(at), false));
+        }
+        // What continues after no record is not counted twice.
+        if end.records > 0 {
+            let what = match read.name == name {
+                true => "has grown".into(),
+                false => format!(
+                    "begins with all that was read of {}, which has grown",
+                    read.name
+                ),
+            };
+            return Err(Error::InputChanged(format!(
+                "{name}: {what} since it was read to its end; put only the new part (after byte {} of the decompressed \
+                 file) into a file of its own, or pipe it",
+                end.offset
+            )));
+        }
+    }
+    // A new file of a name that was read is a changed one, and the intention is unclear. The unfinished one counts first.
     let of_name = unmatched
         .iter()
         .filter(|(_, at)| progress.inputs[*at].name == name);
-    // The unfinished one counts first.
     let read = of_name.min_by_key(|(_, at)| (progress.inputs[*at].end.is_some(), *at));
-    let Some((place, _)) = read else {
-        return Ok(());
-    };
-    check_read(job, input, *place).map_err(|error| match error {
-        Error::InputChanged(what) => Error::InputChanged(format!(
-            "{what}. Another file was read under this name: give this one another name, or pipe it: \
-             `... | cashrank ingest -`"
-        )),
-        other => other,
-    })
+    if let Some((place, _)) = read {
+        let same = job.open(input)?.pass_to(place.offset, Some(place.prefix));
+        same.map_err(|error| match error {
+            Error::InputChanged(what) => Error::InputChanged(format!(
+                "{what}. Another file was read under this name: give this one another name, or pipe it: \
+                 `... | cashrank ingest -`"
+            )),
+            other => other,
+        })?;
+    }
+    Ok((None, prior.is_empty))
 }
 
 #[derive(Default)]
@@ -436,52 +409,29 @@ struct PriorReading {
     is_empty: bool,
 }
 
-/// Compares a file with the inputs that were read to these positions, which are sorted by length.
+/// Compares a file with the inputs that were read to these positions, which are sorted by length. Fails at the file's end
+/// or damage.
 fn compare(
     job: &IngestJob,
     input: &InputName,
     ends: &[Unmatched],
-    observer: &mut dyn Observer,
-) -> Result<PriorReading> {
-    if !ends.is_empty() {
-        observer.say(format!("{input}: checking whether it was read before"));
-    }
-    let mut prior = PriorReading::default();
-    // Damage is reported when the file is read.
-    let opened = job.open(input).and_then(|mut source| {
-        prior.is_empty = source.head()?.is_empty();
-        Ok(source)
-    });
-    let mut source = match opened {
-        Err(Error::Corrupt { .. }) => return Ok(prior),
-        opened => opened?,
-    };
-    if prior.is_empty {
-        return Ok(prior);
-    }
+    prior: &mut PriorReading,
+) -> Result<()> {
+    let mut source = job.open(input)?;
+    prior.is_empty = source.head()?.is_empty();
+    let is_plain = source.compression() == Compression::Plain;
+    let len = source.compressed_len.filter(|_| is_plain);
     for same_length in ends.chunk_by(|a, b| a.0.offset == b.0.offset) {
         let offset = same_length[0].0.offset;
-        let is_plain = source.compression() == Compression::Plain;
-        if is_plain && source.compressed_len.is_some_and(|len| len < offset) {
+        if len.is_some_and(|len| len < offset) {
             break;
         }
-        match source.pass_to(offset, None) {
-            Err(Error::InputChanged(_) | Error::Corrupt { .. }) => break,
-            passed => passed?,
-        }
+        source.pass_to(offset, None)?;
         let prefix = source.prefix();
-        let same = same_length.iter().find(|(end, _)| end.prefix == prefix);
-        if same.is_none() {
-            continue;
-        }
-        prior.with = same.copied();
-        prior.is_whole = match source.head() {
-            Err(Error::Corrupt { .. }) => false,
-            head => head?.is_empty(),
-        };
-        if prior.is_whole {
-            break;
+        if let Some(same) = same_length.iter().find(|(end, _)| end.prefix == prefix) {
+            prior.with = Some(*same);
+            prior.is_whole = source.head()?.is_empty();
         }
     }
-    Ok(prior)
+    Ok(())
 }
