@@ -108,7 +108,7 @@ fn run(
         checkpoints: Checkpoints::default(),
         checkpointed: now,
         snapshotted: now,
-        next_snapshot: Arc::new(Mutex::new(Some(now))),
+        next_snapshot: now,
         published: None,
         unpacked: Arc::default(),
         facts: Arc::default(),
@@ -190,8 +190,8 @@ pub(super) struct IngestRun<'a> {
     checkpoints: Checkpoints,
     checkpointed: Instant,
     snapshotted: Instant,
-    /// Time from which a snapshot by time may begin; `None` while one is in progress.
-    next_snapshot: Arc<Mutex<Option<Instant>>>,
+    /// Time from which a snapshot by time may begin.
+    next_snapshot: Instant,
     published: Option<(PathBuf, Info)>,
     /// Rows cached from one snapshot to the next.
     unpacked: Arc<UnpackedRows>,
@@ -214,10 +214,11 @@ pub(super) struct IngestRun<'a> {
 /// Ranking in progress of the commit `generation`.
 struct RankingJob {
     generation: u64,
+    started: Instant,
     /// Returns the snapshot; `None` if it was stopped.
     thread: JoinHandle<Result<Option<(PathBuf, Info)>>>,
-    /// Channel that is disconnected once checkpoints do not disturb the ranking.
-    apart: Receiver<()>,
+    /// True if checkpoints do not disturb the ranking.
+    is_apart: bool,
     /// Channel with a message once the ranking wrote the next warm start, or could not, and another may begin. It is
     /// disconnected when the thread ends.
     settled: Receiver<()>,

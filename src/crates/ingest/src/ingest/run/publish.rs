@@ -15,7 +15,7 @@ use crate::memory::{KNOWN_PAGES, UNPACKED_ROWS};
 use crate::model::{counted, human};
 use crate::rank::settle::SettlingProgress;
 use crate::snapshot::{self, KeepSnapshots, SettleSettings, Watcher, settling_needs};
-use crate::threads::{lock, spawn};
+use crate::threads::spawn;
 use crate::{Error, Result};
 
 /// Pause between snapshots by time, as a multiple of the time that the last one took.
@@ -83,7 +83,8 @@ impl IngestRun<'_> {
     fn is_snapshot_late(&self) -> bool {
         let records = self.writer.counters().records;
         is_over(self.job.snapshot_every, self.snapshotted)
-            && lock(&self.next_snapshot).is_some_and(|from| Instant::now() >= from)
+            && self.rankings.is_empty()
+            && Instant::now() >= self.next_snapshot
             && records > self.published_at.as_ref().map_or(0, |c| c.records)
     }
 
@@ -101,13 +102,10 @@ impl IngestRun<'_> {
         self.check_as_in_pass_1()?;
         // The slots of the commit from which a snapshot is made are overwritten two commits later.
         let generation = self.writer.storage().manifest.generation;
-        let is_older = |ranking: &RankingJob| ranking.generation < generation;
-        if self.rankings.back().is_some_and(is_older) {
-            // It may wait for the results of the one before it to be recorded.
-            self.finish_others()?;
-            if let Some(ranking) = self.rankings.back() {
-                let _ = ranking.apart.recv();
-            }
+        let in_the_way =
+            |ranking: &RankingJob| !ranking.is_apart && ranking.generation < generation;
+        if self.rankings.back().is_some_and(in_the_way) {
+            self.finish_publishing()?;
         }
         self.finish_ended()?;
         if let Some(spooling) = &self.spooling {
@@ -183,27 +181,25 @@ impl IngestRun<'_> {
                 std::mem::take(&mut self.unpacked)
             };
         }
-        let (departs, apart) = bounded::<()>(0);
         let (settles, settled) = bounded(1);
         let (records, recorded) = bounded(0);
         let hands_on = self.has_room_for_two();
         let disk = self.writer.storage().disk.clone();
-        *lock(&self.next_snapshot) = None;
-        let next = self.next_snapshot.clone();
         let generation = view.manifest.generation;
         let previous = self.rankings.back();
         let previous = previous.map(|ranking| ranking.recorded.clone());
+        let settles_here = settling
+            .as_ref()
+            .is_some_and(|settle| settle.is_possible(&view));
+        let is_apart = !is_last && settles_here;
+        let aside = is_apart.then(|| view.set_cash_aside(&*disk));
+        let aside = aside.transpose()?;
         let rank = move || {
-            let settle = settling.as_ref();
-            let is_apart = !is_last && settle.is_some_and(|settle| settle.is_possible(&view));
-            let aside = is_apart.then(|| view.set_cash_aside(&*disk));
-            let aside = aside.transpose()?;
-            let _departs = (!is_apart).then_some(departs);
             let published = snapshot::publish_in_turn(
                 &*disk,
                 &view,
                 KeepSnapshots::ALL,
-                settle,
+                settling.as_ref(),
                 (is_apart && hands_on).then_some(&settles),
                 previous.as_ref(),
             )?;
@@ -211,11 +207,6 @@ impl IngestRun<'_> {
                 disk.remove(&path).map_err(Error::io(&path, "remove"))?;
             }
             Ok(published)
-        };
-        let rank = move || {
-            let ranked = rank();
-            *lock(&next) = Some(Instant::now() + started.elapsed() * SNAPSHOT_RESTS);
-            ranked
         };
         let counters = self.writer.counters().clone();
         let thread = match spawn("snapshot", rank) {
@@ -227,8 +218,9 @@ impl IngestRun<'_> {
         };
         self.rankings.push_back(RankingJob {
             generation,
+            started,
             thread,
-            apart,
+            is_apart,
             settled,
             is_handed_on: false,
             _records: records,
@@ -261,7 +253,9 @@ impl IngestRun<'_> {
 
     /// Waits until the ranking in progress, if there is one, has written the warm start, or has ended.
     fn finish_settling(&mut self) -> Result<()> {
-        self.finish_others()?;
+        while self.rankings.len() > 1 {
+            self.finish_first()?;
+        }
         if !self.has_room_for_two() {
             return self.finish_publishing();
         }
@@ -281,14 +275,7 @@ impl IngestRun<'_> {
         self.finish_publishing()
     }
 
-    /// Waits for all rankings in progress but the last, and records their results.
-    fn finish_others(&mut self) -> Result<()> {
-        while self.rankings.len() > 1 {
-            self.finish_first()?;
-        }
-        Ok(())
-    }
-
+    /// Waits for all rankings in progress, and records their results.
     pub(super) fn finish_publishing(&mut self) -> Result<()> {
         while !self.rankings.is_empty() {
             self.finish_first()?;
@@ -313,6 +300,7 @@ impl IngestRun<'_> {
         };
         while self.watch(&ranking) {}
         let joined = ranking.thread.join();
+        self.next_snapshot = Instant::now() + ranking.started.elapsed() * SNAPSHOT_RESTS;
         let ranked = joined.map_err(|_| Error::internal("the snapshot thread failed"))?;
         let is_published = matches!(&ranked, Ok(Some(_)));
         if !is_published && self.rankings.is_empty() {
