@@ -700,16 +700,6 @@ fn what_is_no_graph_in_a_folder_is_refused() {
     lab.run("ingest g --store s")
         .exits(2)
         .says(&["is a directory"]);
-    lab.file("g/pages.parquet", "");
-    lab.file("g/links.parquet", "");
-    for command in [
-        "ingest g --store s",
-        "compute g",
-        "inspect g",
-        "convert g -o -",
-    ] {
-        lab.run(command).exits(2).says(&["g", "`common-crawl`"]);
-    }
     lab.file("g/vertices.txt", "0\ta\n1\tb\n");
     lab.run("ingest g --store s")
         .exits(2)

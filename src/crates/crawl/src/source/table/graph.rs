@@ -21,10 +21,8 @@ use crate::formats::Format;
 use crate::model::{DamageKind, LOOK_EVERY, Limits, check_room};
 use crate::{Error, Result};
 
-/// Numbers of the source and the target.
 type NumberedLink = [u64; 2];
 
-/// Files of vertices and of edges, each in the order of their names.
 struct GraphFiles {
     vertices: Vec<PathBuf>,
     edges: Vec<PathBuf>,
@@ -43,14 +41,7 @@ impl GraphFiles {
             found.map(|name| folder.join(name)).collect()
         };
         let (vertices, edges) = (files_of("vertices"), files_of("edges"));
-        let has = |name: &str| names.iter().any(|found| found == name);
         match (vertices.is_empty(), edges.is_empty()) {
-            (true, _) if has("links.parquet") && (has("pages.parquet") || has("sites.parquet")) => {
-                Err(Error::Unsupported(
-                    "is a graph as tables of Parquet, which is not read: export its links as `common-crawl`, or its records"
-                        .into(),
-                ))
-            }
             (true, _) => Ok(None),
             (false, true) => Err(Error::Unsupported(
                 "has files of vertices and none of edges".into(),
@@ -59,10 +50,10 @@ impl GraphFiles {
         }
     }
 
-    /// Reads the names of pages.
     fn pages(&self, limits: &Limits) -> GraphRows<Vec<u8>> {
         let mut expected = 0;
         parse_lines(&self.vertices, limits, move |[page, name, _]| {
+            let name = name.filter(|name| !name.is_empty());
             let (Some(page), Some(name)) = (page.and_then(number), name) else {
                 return Err("a number, a tab and a name are expected".into());
             };
@@ -135,7 +126,6 @@ impl GraphFiles {
     }
 }
 
-/// Returns whether the folder holds a graph, or a part of one.
 pub fn is_graph(folder: &Path) -> bool {
     matches!(
         GraphFiles::find(folder),
@@ -185,10 +175,6 @@ impl PageTable {
         let mut table = PageTable::default();
         for name in pages {
             let name = name?;
-            if name.is_empty() {
-                let what = format!("page {} has an empty name", table.len());
-                return Err(Fault::Damage(DamageKind::InvalidData, what));
-            }
             table.text.extend_from_slice(&name);
             table.ends.push(table.text.len() as u64);
             if table.len().is_multiple_of(LOOK_EVERY) {
