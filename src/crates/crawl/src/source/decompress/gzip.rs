@@ -1,7 +1,5 @@
-//! Decompressor of gzip (RFC 1952): consecutive members, zero padding after the last.
-//!
-//! The library checks each member's header and checksums. Members are separated here, so that the caller knows their
-//! exact bounds.
+//! Decompressor of gzip (RFC 1952): consecutive members, whose bounds the caller gets to know, and zero padding after the
+//! last. The library checks each member's header and checksums.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -11,7 +9,6 @@ use crate::source::input::PeekReader;
 
 /// Maximum number of compressed bytes per call: their expansion stays in the cache until its checksum is computed.
 const PIECE: usize = 64 << 10;
-/// Base-2 logarithm of the largest window of deflate.
 const WINDOW_BITS: u8 = 15;
 
 #[derive(Clone, Copy)]
@@ -20,13 +17,11 @@ enum GzipState {
     Member,
     /// After a member whose checksum matched; the next step reports its end.
     Checked,
-    Ended,
 }
 
 pub struct Gzip {
     inflate: Decompress,
     state: GzipState,
-    /// Offset of the current member in the compressed input.
     start: u64,
 }
 
@@ -47,17 +42,14 @@ impl Gzip {
                 self.state = GzipState::Between;
                 Ok(Step::End { checked: true })
             }
-            GzipState::Ended => Ok(Step::Finished),
         }
     }
 
-    /// Begins another member, or skips zero padding up to the end of the input.
     fn between(&mut self, raw: &mut PeekReader) -> Result<Step, Fault> {
         self.start = raw.consumed;
         let head = raw.peek(GZIP_MAGIC.len())?;
         if head.is_empty() || head[0] == 0 {
             skip_zeros(raw)?;
-            self.state = GzipState::Ended;
             Ok(Step::Finished)
         } else if head.starts_with(&GZIP_MAGIC) || GZIP_MAGIC.starts_with(head) {
             self.inflate.reset(true);
