@@ -15,7 +15,6 @@ use crate::{Error, Result};
 /// Options for reading inputs without a store.
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {
-    /// Format of the inputs; `None` to guess it for each.
     pub format: Option<Format>,
     /// Number of threads that decode; 0 for one.
     pub threads: usize,
@@ -82,8 +81,7 @@ pub(crate) fn report_end(
     }
 }
 
-/// Reports the record of a batch at `place` if it is unusable and has a detail or, in the first pass, if its time is
-/// unreadable. With `strict`, an unusable record is an error.
+/// Reports the record of a batch at `place` as [`report_skipped`] does or, in the first pass, if its time is unreadable.
 pub(crate) fn report_record(
     input: &InputName,
     place: InputPosition,

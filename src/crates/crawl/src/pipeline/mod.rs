@@ -29,8 +29,7 @@ use crate::threads::{lock, spawn};
 use crate::{Error, Result, url};
 
 const CHUNKS_WAITING: usize = 3;
-/// Number of batches per decoder that may wait for the caller: few, because a batch may be far larger than its chunk if
-/// relative links become absolute.
+/// Number of batches per decoder that may wait for the caller: few, because a batch may be far larger than its chunk.
 const PIECES: usize = 1;
 /// Maximum size in bytes of the chunks in flight. Their batches take a few times as much.
 const CHUNKS_BYTES: u64 = 48 << 20;
@@ -40,7 +39,6 @@ pub const PATIENCE: Duration = Duration::from_millis(100);
 pub struct Piece {
     pub chunk: Arc<Chunk>,
     pub batch: Batch,
-    /// True for the last batch of the chunk.
     pub last: bool,
 }
 
@@ -154,7 +152,6 @@ pub fn pass_over(
     Ok(source)
 }
 
-/// Memory of processed chunks and batches, reused by all inputs in turn.
 #[derive(Clone)]
 struct BufferPool {
     buffers: (Sender<Vec<u8>>, Receiver<Vec<u8>>),
@@ -162,7 +159,6 @@ struct BufferPool {
 }
 
 impl BufferPool {
-    /// Returns an empty pool with room for the buffers in flight at `threads` decoders.
     fn new(threads: usize) -> BufferPool {
         let most = CHUNKS_WAITING * (threads + 2);
         BufferPool {
@@ -190,7 +186,6 @@ pub struct InputReader {
     options: SourceOptions,
     threads: usize,
     pool: BufferPool,
-    /// True if batches keep their records as lines of JSON.
     pub keeps_lines: bool,
     /// Seed of delays at the hand-overs between threads, for tests.
     pub delays: Option<u64>,
@@ -421,7 +416,6 @@ impl Drop for InputRecords {
     }
 }
 
-/// Number of the first names that show whether names look like URLs.
 const NAMES: usize = 16;
 
 /// Remark about an input from its first records, even if each single record is sound.
@@ -431,7 +425,6 @@ pub enum Remark {
     Caveat(&'static str),
 }
 
-/// Examines the pieces of one input until it has seen enough.
 struct Look {
     /// Caveat if the first names look like URLs; `None` once they were examined.
     with_urls: Option<&'static str>,
@@ -491,14 +484,12 @@ fn are_urls(batch: &Batch) -> bool {
 /// applied. Pieces are applied in order and never wait for later ones, so neither rule can deadlock.
 #[derive(Clone)]
 struct FlowControl {
-    /// Maximum number of bytes in flight from the reader to the caller.
     budget: u64,
     state: Arc<(Mutex<FlowState>, Condvar)>,
 }
 
 #[derive(Default)]
 struct FlowState {
-    /// Size in bytes of each chunk in flight, in order.
     taken: VecDeque<u64>,
     chunks: u64,
     /// Number of pieces done of the chunk after the last one that is done.
@@ -530,7 +521,6 @@ impl FlowControl {
         changed.notify_all();
     }
 
-    /// Waits until a chunk of `bytes` bytes may be in flight.
     fn admit(&self, bytes: u64) {
         let fits = |state: &FlowState| {
             let all = state.taken.iter().copied().fold(bytes, u64::saturating_add);
@@ -544,7 +534,6 @@ impl FlowControl {
         drop(self.wait_until(|state| (state.chunks, state.pieces) == (chunks, pieces)));
     }
 
-    /// Marks a piece as done; with `last`, also its chunk.
     fn done(&self, last: bool) {
         self.change(|state| {
             state.pieces += 1;
@@ -556,17 +545,13 @@ impl FlowControl {
         });
     }
 
-    /// Releases all threads that wait or will wait.
     fn close(&self) {
         self.change(|state| state.closed = true);
     }
 }
 
 /// Pauses of a thread before its hand-overs, of up to a millisecond each, drawn from a seed ([`InputReader::delays`]);
-/// `None` for a fast thread, which has none.
-///
-/// Results must not depend on which thread is faster. Delays expose races that a fast machine hides for years: every
-/// thread of a pipeline is fast or slow as a whole.
+/// `None` for a fast thread. Tests show by them that results do not depend on which thread is faster.
 #[derive(Debug)]
 struct Pauses(Option<u64>);
 

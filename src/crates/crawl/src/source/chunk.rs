@@ -28,7 +28,6 @@ pub(super) struct Position {
 }
 
 pub(super) struct Cutter {
-    /// Usual size of a chunk in bytes.
     target: usize,
     line_bytes: usize,
     open: Vec<u8>,
@@ -39,9 +38,7 @@ pub(super) struct Cutter {
     skip: Option<(Skipper, Position)>,
     queue: VecDeque<Chunk>,
     spare: Vec<u8>,
-    /// Last byte that was passed over.
     pub passed: Option<u8>,
-    /// Number of compressed bytes read so far.
     pub compressed: u64,
 }
 
@@ -79,7 +76,6 @@ impl Cutter {
         self.open.len() >= self.goal
     }
 
-    /// Returns whether the open buffer exceeds the maximum length of a record.
     pub fn is_over_limit(&self) -> bool {
         self.open.len() > self.line_bytes
     }
@@ -101,7 +97,6 @@ impl Cutter {
         &self.open
     }
 
-    /// Returns the offset of the end of the open buffer in the decompressed input.
     pub fn produced(&self) -> u64 {
         self.at.offset + self.open.len() as u64
     }
@@ -122,7 +117,6 @@ impl Cutter {
         }
     }
 
-    /// Returns the end of the last chunk that was cut, whether handed out or queued.
     pub fn queued_to(&self) -> &Position {
         self.skip.as_ref().map_or(&self.at, |(_, from)| from)
     }
@@ -135,7 +129,6 @@ impl Cutter {
         Some(chunk)
     }
 
-    /// Passes over the first `n` bytes of the open buffer without handing them out.
     pub fn pass(&mut self, n: usize) {
         let passed = self.split(n);
         self.passed = passed.last().copied().or(self.passed);
@@ -247,7 +240,6 @@ impl Cutter {
         at
     }
 
-    /// Begins to drop the first open record, which is over the limit.
     fn skip_first(&mut self, decoder: &dyn Decoder) {
         self.skip = Some((decoder.skipper(), self.at.clone()));
         self.skip_on(false);

@@ -24,7 +24,6 @@ pub(super) struct Hold {
     accept_unverified: bool,
     pub compression: Compression,
     pub member: Option<Member>,
-    /// Decompressed size that the member declares.
     pub size: Option<u64>,
     produced: u64,
     /// Offset up to which all decompressed bytes are verified.
@@ -33,7 +32,6 @@ pub(super) struct Hold {
     released: bool,
     pub starts: MemberStarts,
     pub members: u64,
-    /// Number of members that ended well without a checksum.
     pub unchecked: u64,
 }
 
@@ -108,7 +106,6 @@ impl Hold {
         self.released
     }
 
-    /// Returns whether the member is known to be too large to be held.
     fn streaming(&self) -> bool {
         self.member.is_some_and(|member| {
             let so_far = self.produced - member.decompressed;
@@ -128,7 +125,6 @@ impl Hold {
     }
 }
 
-/// Minimum distance of two kept members, in decompressed bytes.
 const GRAIN: u64 = 64 << 10;
 
 /// Offsets at which members begin, for as long as a chunk may need them. Close offsets are thinned out, so that an

@@ -42,7 +42,6 @@ impl InputName {
         }
     }
 
-    /// Returns the name as a path, for errors of the system.
     pub(super) fn path(&self) -> &Path {
         match self {
             InputName::Stdin => Path::new("-"),
@@ -77,7 +76,6 @@ pub(super) struct PeekReader {
     start: usize,
     end: usize,
     ended: bool,
-    /// Number of bytes of the input before the next one.
     pub consumed: u64,
     /// True if the writer may pause: available bytes are passed on without waiting for more.
     pub live: bool,

@@ -38,12 +38,10 @@ pub use input::{InputName, PIPE_BYTES};
 pub use stream::{HEAD_BYTES, Source};
 pub use table::{PARQUET, is_graph};
 
-/// Run of whole records, in stream order.
 #[derive(Clone)]
 pub struct Chunk {
     /// Whole records, decompressed, none of them over the line limit. Empty only if `oversize` is not 0.
     pub bytes: Vec<u8>,
-    /// Offset of `bytes` in the decompressed input.
     pub offset: u64,
     /// Hash (XXH3-128, seed 0) of the decompressed input before `bytes`.
     pub prefix: Xxh3,
@@ -86,7 +84,6 @@ pub struct SourceOptions {
     /// Usual size of a chunk in bytes, 1 MiB by default. A longer chunk holds one long record, and perhaps some before
     /// it. Clamped to little more than `line_bytes`.
     pub chunk_bytes: usize,
-    /// Names of a table's columns that differ from the usual names of records.
     pub fields: FieldNames,
 }
 
@@ -152,7 +149,6 @@ impl Plain {
         Ok(Some(lines::trim(&rest[..end])))
     }
 
-    /// Reads the next whole lines; returns `false` after the last.
     fn read_chunk(&mut self) -> Result<bool> {
         // Any decoder of lines cuts where lines end.
         let buffer = std::mem::take(&mut self.chunk);

@@ -16,13 +16,10 @@ use crate::{Error, Result};
 /// Maximum number of bytes returned by [`Source::head`], by which a format is guessed.
 pub const HEAD_BYTES: usize = 64 << 10;
 
-/// Open input.
-///
-/// Call [`head`](Source::head) to guess the format, [`pass_to`](Source::pass_to) to resume after an earlier run, and
-/// then [`next_chunk`](Source::next_chunk) until the end.
+/// Open input. Call [`head`](Source::head) to guess the format, [`pass_to`](Source::pass_to) to resume after an earlier
+/// run, and then [`next_chunk`](Source::next_chunk) until the end.
 pub struct Source {
     pub name: InputName,
-    /// Length of a file, as it is on disk.
     pub compressed_len: Option<u64>,
     raw: PeekReader,
     unpacker: Unpacker,
@@ -37,10 +34,14 @@ pub struct Source {
 }
 
 enum StreamEnd {
-    /// Sound end; `cut` once the last records were cut.
-    Sound { cut: bool },
-    /// Damage; `cut` once the whole records before it were cut, so that everything that may be handed out is queued.
-    Damaged { damage: Damage, cut: bool },
+    /// Sound end. `cut` is true once the last records were cut, so that everything that may be handed out is queued.
+    Sound {
+        cut: bool,
+    },
+    Damaged {
+        damage: Damage,
+        cut: bool,
+    },
     /// I/O error; the rest of the input is unknown.
     Failed,
 }
@@ -178,7 +179,6 @@ impl Source {
         self.raw.live
     }
 
-    /// Returns whether nothing was passed over or taken, so that [`Source::head`] returns the input's beginning.
     pub fn is_at_start(&self) -> bool {
         self.cutter.position().offset == 0
     }
@@ -245,7 +245,6 @@ impl Source {
         }
     }
 
-    /// Decompresses one step into the open buffer, which must not be full, and notes the result.
     fn fill(&mut self) -> Result<()> {
         let (out, full) = self.cutter.room();
         let step = self.unpacker.step(&mut self.raw, out, full);
@@ -306,7 +305,6 @@ impl Source {
         }
     }
 
-    /// Returns the error for an input that is not the one read before.
     fn changed(&self, what: String) -> Error {
         let advice = match self.name {
             InputName::Stdin => {

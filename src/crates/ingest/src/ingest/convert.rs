@@ -27,7 +27,6 @@ use crate::{Error, Result};
 pub struct Conversion {
     pub inputs: Vec<InputName>,
     pub read: ReadOptions,
-    /// Kind of file to write.
     pub to: RecordFormat,
     /// Sorts records by fetch time, if set.
     pub sort: Option<SortRoom>,
@@ -113,7 +112,6 @@ struct ConversionRun<'a> {
     written: u64,
     counters: Counters,
     unverified: Option<Unverified>,
-    /// Number of the current input.
     number: usize,
     place: InputPosition,
     returns: GroupReturns,
@@ -172,7 +170,6 @@ impl BatchVisitor for ConversionRun<'_> {
 }
 
 impl ConversionRun<'_> {
-    /// Begins an input and, with the first one, the file.
     fn begin(&mut self, names: Names, input: &str) -> Result<()> {
         if let Some((out, path)) = self.out.take() {
             self.file = Some((names, RecordFile::new(self.job.to, names, out, path)?));
@@ -225,7 +222,6 @@ impl ConversionRun<'_> {
         Ok(())
     }
 
-    /// Accepts data that is unverified only because the input was cut short, as an ingest does.
     fn bad_end(&mut self, error: &Error) {
         if let Error::Corrupt { damage, .. } = error
             && !is_unsound(damage, &self.job.read.source)

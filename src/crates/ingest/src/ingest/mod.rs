@@ -2,8 +2,6 @@
 //!
 //! Whatever the number of threads, the engine sees the records of each input in order, and stops for checkpoints and
 //! snapshots at record boundaries, so results depend on the records alone.
-//!
-//! `convert` reads in the same way and writes a file of crawl records instead.
 
 mod convert;
 mod plan;
@@ -89,7 +87,6 @@ pub struct IngestJob {
     pub stop: Arc<AtomicBool>,
 }
 
-/// Fault that can be injected; see [`IngestJob::fault`].
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InjectedFault {
@@ -152,7 +149,6 @@ impl IngestJob {
     }
 }
 
-/// Source of standard input.
 #[derive(Clone)]
 pub struct StandardInput(Arc<dyn Fn() -> Box<dyn Read + Send> + Send + Sync>);
 
@@ -199,12 +195,9 @@ pub struct IngestOutcome {
     pub nothing_to_do: bool,
     /// True if it was stopped from outside; the same command continues. What was read of a stream was published.
     pub stopped: bool,
-    /// Counts at the start of the ingest.
     pub before: Counters,
-    /// Counts at the end of the ingest, including records at the ends of streams that were cut short, which the store
-    /// does not count as they may be sent again.
+    /// Counts at the end, including records at cut ends of streams, which the store does not count.
     pub counters: Counters,
-    /// Number of pages known at the end.
     pub pages: u64,
     pub pages_before: u64,
     pub checkpoints: Checkpoints,
@@ -221,7 +214,7 @@ pub struct IngestOutcome {
 
 pub trait Observer {
     fn note(&mut self, note: IngestEvent<'_>);
-    /// Receives the progress. Called often.
+    /// Called often.
     fn progress(&mut self, report: &ProgressReport<'_>);
 }
 
@@ -240,7 +233,6 @@ impl dyn Observer + '_ {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum IngestEvent<'a> {
-    /// Progress, in words.
     Message(&'a str),
     /// Problem that does not stop the ingest, in words.
     Warning(&'a str),
@@ -253,7 +245,6 @@ pub enum IngestEvent<'a> {
         /// Number of pages up to which intermediate snapshots are settled; all that fit if none are settled.
         settles: u64,
     },
-    /// A spool was opened.
     Spooling {
         /// Number of bytes of the stream, from its start, that the spool has; the next one is expected.
         from: u64,
@@ -268,8 +259,9 @@ pub enum IngestEvent<'a> {
         input: &'a InputName,
         missing: &'a Missing,
     },
-    /// The input has no records of any kind.
-    Empty { input: &'a InputName },
+    Empty {
+        input: &'a InputName,
+    },
     /// A record was skipped or, for the reason [`Reason::BadTime`] and in the first pass, used without its time.
     BadRecord {
         input: &'a InputName,
@@ -280,17 +272,30 @@ pub enum IngestEvent<'a> {
         detail: Option<&'a str>,
     },
     /// Sources of an `edges` input came back after others in the first pass.
-    Ungrouped { input: &'a InputName, sources: u64 },
-    /// The links of pages are given up: none are kept from here on, and those kept before are dropped. Sent once.
-    RowsGivenUp { reason: GiveUpReason },
+    Ungrouped {
+        input: &'a InputName,
+        sources: u64,
+    },
+    /// The links of pages are given up: those kept are dropped, and no more are kept.
+    RowsGivenUp {
+        reason: GiveUpReason,
+    },
     /// The index was damaged and was rebuilt.
-    Rebuilt { damage: &'a crate::Error },
+    Rebuilt {
+        damage: &'a crate::Error,
+    },
     /// A problem with the warm start, which does not affect the ranking.
-    Warm { warning: &'a str },
-    /// Members or frames of an input had no checksum.
-    Unchecked { input: &'a InputName, members: u64 },
-    /// The state was made durable: what was read so far will not be read again.
-    Checkpoint { generation: u64, records: u64 },
+    Warm {
+        warning: &'a str,
+    },
+    Unchecked {
+        input: &'a InputName,
+        members: u64,
+    },
+    Checkpoint {
+        generation: u64,
+        records: u64,
+    },
     /// No snapshot was published at the end, since some applied records are not verified.
     Withheld {
         unverified: &'a crate::store::Unverified,

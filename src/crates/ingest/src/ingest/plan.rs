@@ -1,17 +1,14 @@
 //! Planning of a job for a store that has read something before.
 //!
-//! The same command resumes an unfinished plan and does nothing on a finished one. Files are recognised by contents,
-//! never by name, size or time: those read before are skipped, others are read, so a store can take each day's file by
-//! the same short command. If inputs are read several times (`--repeat`) or a stream is among them, all
-//! those read before must be named, and after several passes none can be added. After standard input ended, the next
-//! one is a new stream. A spool reveals streams that no checkpoint covers yet.
+//! The same command resumes an unfinished plan and does nothing on a finished one. Files that were read before are
+//! skipped, others are read. If inputs are read several times (`--repeat`) or a stream is among them, all those read
+//! before must be named, and after several passes none can be added. After standard input ended, the next one is a new
+//! stream. A spool reveals streams that no checkpoint covers yet.
 //!
-//! A file was read before if its contents equal, to the byte and to the end, what was read of an input. Each input
-//! accounts for one of the files named: a file named twice is read twice. A file that continues after the end of a
-//! finished input has grown, and is refused, as its first part would count twice.
-//!
-//! To recognise a file, it is decompressed and hashed up to the longest input that was read. A plain file that is
-//! shorter or longer than all of them is new without reading.
+//! A file was read before if its contents equal, to the byte and to the end, what was read of an input, whatever its
+//! name, size or time. It is decompressed and hashed up to the longest input that was read. Each input accounts for one
+//! of the files named: a file named twice is read twice. A file that continues after the end of a finished input has
+//! grown, and is refused, as its first part would count twice.
 
 use super::{IngestEvent, IngestJob, Observer, Stream};
 use crate::model::{InputPosition, counted};
@@ -126,7 +123,6 @@ pub(super) fn check_first(job: &IngestJob) -> Result<()> {
     }
 }
 
-/// Plans `ingest -` on a store that has read something.
 fn stream(job: &IngestJob, mut progress: InputProgress, spool: Option<SpoolState>) -> Result<Plan> {
     let begun = progress.inputs.len();
     let last_is_stream = progress.inputs[begun - 1].name == "-";

@@ -161,7 +161,6 @@ pub(super) struct IngestRun<'a> {
     pub reader: InputReader,
     /// One for each input of a pass.
     inputs: Vec<InputName>,
-    /// Position that the next checkpoint stores.
     pub progress: InputProgress,
     /// Signer of the current or last stream, if it was read from its first byte, and the number of that input.
     pub signer: Option<(u64, SharedSigner)>,
@@ -179,8 +178,7 @@ pub(super) struct IngestRun<'a> {
     start: u64,
     /// True if nothing was applied after the position, the end of the last record at which reading may stop.
     is_whole: bool,
-    /// True if the current stream was cut inside its last record, which is neither counted nor part of the position: if
-    /// the stream is sent again, the record may be whole.
+    /// True if the current stream was cut inside its last record, which is neither counted nor part of the position.
     is_torn: bool,
     /// Number of pages known before this run applied a record of the current input.
     known: u64,
@@ -207,7 +205,6 @@ pub(super) struct IngestRun<'a> {
     tell_at: u64,
 
     pub writer: Writer,
-    /// Counters and pages at the start of the run.
     before: (Counters, u64),
 }
 
@@ -219,16 +216,13 @@ struct RankingJob {
     thread: JoinHandle<Result<Option<(PathBuf, Info)>>>,
     /// True if checkpoints do not disturb the ranking.
     is_apart: bool,
-    /// Channel with a message once the ranking wrote the next warm start, or could not, and another may begin. It is
-    /// disconnected when the thread ends.
+    /// Channel with a message once the warm start was written, or failed, and another ranking may begin; disconnected when
+    /// the thread ends.
     settled: Receiver<()>,
-    /// True once that message was received.
     is_handed_on: bool,
-    /// Sender that is dropped after the results were recorded.
+    /// Dropped after the results were recorded, which disconnects the receiver.
     _records: Sender<()>,
-    /// Receiver that is disconnected once the results are recorded.
     recorded: Receiver<()>,
-    /// Settings of settling, with its watcher.
     settle: Option<SettleSettings>,
     /// Counters at this snapshot, and at the previous one.
     counters: Counters,
@@ -290,7 +284,6 @@ impl IngestRun<'_> {
         Ok(true)
     }
 
-    /// Prepares another pass. Makes the first pass durable, to know whether links were kept.
     fn end_pass(&mut self) -> Result<()> {
         self.progress.pass += 1;
         self.progress.go_to(0);
@@ -300,7 +293,6 @@ impl IngestRun<'_> {
         Ok(())
     }
 
-    /// Makes the last checkpoint and snapshot.
     fn finish(&mut self) -> Result<()> {
         self.progress.finished = true;
         self.finish_publishing()?;
@@ -317,7 +309,6 @@ impl IngestRun<'_> {
         self.final_snapshot(writes_warm)
     }
 
-    /// Writes the index to disk, so that the next run starts faster.
     fn keep_index(&mut self) {
         if let Err(error) = self.writer.keep_index() {
             let what = format!("warning: {error}; the next run takes longer to start");
@@ -343,7 +334,7 @@ impl IngestRun<'_> {
         Ok(self.outcome(false, true))
     }
 
-    /// Ends after bad input: keeps what was applied before it, and publishes if that was sound.
+    /// Keeps what was applied before bad input, and publishes it if it was sound.
     fn bad_end(mut self, error: Error) -> Error {
         let keep = match &error {
             Error::Corrupt { damage, input, .. } => {
@@ -381,7 +372,6 @@ impl IngestRun<'_> {
         kept.err().unwrap_or(error)
     }
 
-    /// Ends the run for a stream that was read before: nothing is counted.
     fn read_before(mut self) -> Result<IngestOutcome> {
         if let Some(spooling) = self.spooling.take() {
             spooling.end();
@@ -410,7 +400,6 @@ impl IngestRun<'_> {
         }
     }
 
-    /// Reports what passes after the first go over, once it is known.
     fn report_passes(&mut self) {
         if self.progress.repeat > 1 && !self.progress.finished {
             let how = if self.writer.storage().rows.is_some() {
@@ -423,7 +412,6 @@ impl IngestRun<'_> {
         }
     }
 
-    /// Reports a cache of the store that was damaged and rebuilt, if there is one.
     fn report_rebuilt(&mut self) {
         if let Some(damage) = &self.writer.storage_mut().rebuilt.take() {
             self.observer.note(IngestEvent::Rebuilt { damage });
@@ -485,7 +473,6 @@ impl IngestRun<'_> {
         self.progress.pass > 1
     }
 
-    /// Returns true inside an input that is read again.
     fn is_rereading(&self) -> bool {
         self.is_repeating() && self.progress.place.offset > 0
     }
@@ -554,7 +541,6 @@ impl IngestRun<'_> {
         Ok(())
     }
 
-    /// Drops the last input, which just ended.
     fn forget_last(&mut self) {
         self.progress.inputs.pop();
         self.progress.input = self.progress.inputs.len() as u64;

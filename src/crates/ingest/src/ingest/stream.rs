@@ -1,6 +1,5 @@
-//! Standard input: signed while it is read, recognised if it was read before ([`stream_match`](super::stream_match)),
-//! and kept in a spool if asked. A pipe, a device or a socket that is named as an input is read like standard input:
-//! its bytes come once, and are recognised if they come again.
+//! Standard input, or a pipe, device or socket that is named as an input: signed while it is read, recognised if it was
+//! read before ([`stream_match`](super::stream_match)), and kept in a spool if asked.
 //!
 //! Acknowledged bytes of a spool are a promise: a run that would not read them is refused, unless it states that
 //! another stream begins (`--new-stream`).
@@ -165,7 +164,6 @@ impl IngestRun<'_> {
             .map_or(Ok(()), |spooling| spooling.spool.check())
     }
 
-    /// Closes the spool, and returns how far the stream is durable.
     pub(super) fn end_spooling(&mut self) -> Option<u64> {
         let to = self.spooling.take()?.end();
         self.observer.say(format!("spool: durable to byte {to}"));
@@ -304,7 +302,6 @@ impl Spooling {
         }))
     }
 
-    /// Removes what a checkpoint with `progress` covers.
     pub fn after_checkpoint(&self, progress: &InputProgress) -> Result<()> {
         let input = progress.inputs.get(self.input as usize);
         match input.and_then(|input| input.spooled) {
@@ -331,12 +328,10 @@ impl Drop for Spooling {
     }
 }
 
-/// Returns true if the input with this index is still to be read.
 fn is_read(progress: &InputProgress, at: u64) -> bool {
     !progress.finished && progress.pass == 1 && at >= progress.input
 }
 
-/// Refuses a job that would not read acknowledged bytes.
 fn check_promise(
     job: &IngestJob,
     stream: Option<u64>,

@@ -1,10 +1,9 @@
-//! Recognition of a stream that was read before.
+//! Recognition of a stream that was read before: its sender cannot know whether it was read to its end, so sending it
+//! again must be safe.
 //!
-//! The sender of a stream cannot know whether it was read to its end, so repeating a command with the same stream must
-//! always be safe. A stream that follows a finished one is held back until it differs from that one, whose
-//! [`Signature`] the store keeps; then it is another stream, and is read from its first byte. If it does not differ, it
-//! is the same stream: what was read of it is not counted again, and the rest is. A shorter one that does not differ is
-//! refused, because it may be either.
+//! A stream that follows a finished one is held back until it differs from that one, whose [`Signature`] the store
+//! keeps; then it is read from its first byte. If it does not differ, it is the same stream: only what was not read of it
+//! is counted. A shorter one that does not differ is refused, because it may be either.
 //!
 //! Little is held back: the bytes that both have in common, and a sixteenth and one read more. Beyond [`HELD`] bytes,
 //! the stream is taken for the same one; if it differs later, it is refused, and nothing of it was counted.
@@ -20,14 +19,10 @@ use crate::model::{Signature, human};
 use crate::threads::lock;
 use crate::{Error, Result};
 
-/// Maximum number of bytes that are held back.
 const HELD: u64 = 16 << 20;
-/// Number of bytes per read while bytes are held back.
 const READ: usize = 32 << 10;
 
-/// Signs a stream as its bytes arrive.
 pub(super) struct Signer {
-    /// Signature of the bytes so far.
     pub signature: Signature,
     fronts: Box<dyn Iterator<Item = u64> + Send>,
     next: u64,
@@ -85,7 +80,6 @@ impl Signer {
     }
 }
 
-/// Signer of a stream that another thread reads.
 pub(super) type SharedSigner = Arc<Mutex<Signer>>;
 
 /// Relation of a stream to the one that was read last.

@@ -1,7 +1,6 @@
 //! Report of what an ingest would read in an input, and what it would not: shows why an archive looks empty.
 //!
-//! The input is read as an ingest reads it, to its end or as far as requested, and counted; nothing is written. Memory
-//! is bounded: distinct names are counted up to a limit, and the first positions of each oddity are kept.
+//! Memory is bounded: distinct names are counted up to a limit, and the first positions of each oddity are kept.
 
 mod report;
 
@@ -20,7 +19,6 @@ use crate::{Error, Result};
 
 pub use report::{DistinctCount, FetchTimeStats, InspectReport, Odd, RecordPosition, SampleRecord};
 
-/// Statuses that are counted individually.
 const STATUSES: RangeInclusive<i32> = -999..=999;
 
 #[derive(Debug, Clone)]
@@ -28,7 +26,6 @@ pub struct Inspection {
     pub read: ReadOptions,
     /// Number of records, of whatever kind, after which to stop; `None`: at the end.
     pub records: Option<u64>,
-    /// Number of the first crawl records to show.
     pub first: usize,
 }
 
@@ -98,7 +95,6 @@ struct InspectionRun<'a> {
     hosts: DistinctNames,
     returns: GroupReturns,
     urls: bool,
-    /// Offset of the last record's end.
     offset: u64,
     last_time: Option<Time>,
 }
@@ -200,7 +196,6 @@ impl InspectionRun<'_> {
         times.latest = times.latest.max(Some(time));
     }
 
-    /// Adds a record to those that are shown.
     fn first(&mut self, batch: &Batch, at: usize) {
         let entry = &batch.entries[at];
         let name = |number: u32| String::from_utf8_lossy(batch.name(number)).into_owned();
@@ -261,7 +256,6 @@ fn is_known_only(batch: &Batch, at: usize) -> bool {
     is_known && entry.what == What::Unchanged && entry.fetched_at.is_none()
 }
 
-/// Maximum number of names that are counted exactly.
 const DISTINCT: usize = 1_000_000;
 
 /// Distinct names, counted exactly up to [`DISTINCT`]; `full` says that there are more. A name is known by its
@@ -273,7 +267,6 @@ struct DistinctNames {
 }
 
 impl DistinctNames {
-    /// Returns whether the name was seen before, as far as known.
     fn add(&mut self, name: Fingerprint) -> bool {
         if self.known.len() < DISTINCT {
             return !self.known.insert(name);

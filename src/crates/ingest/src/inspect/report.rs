@@ -21,7 +21,6 @@ pub struct InspectReport {
     /// Format that the input was read as, with the evidence for it, for messages; `None` if the input is empty.
     pub format: Option<Format>,
     pub recognised_by: String,
-    /// True if the input was read to a sound end.
     pub whole: bool,
     /// Damage that ended the reading, if any. The records below come before it.
     pub damage: Option<Box<Damage>>,
@@ -29,7 +28,6 @@ pub struct InspectReport {
     pub records: u64,
     /// Counts of records and links as in an ingest, except the pages visited.
     pub counters: Counters,
-    /// Number of unchanged records that only make a page known, which was never fetched.
     pub known_only: u64,
     /// Number of distinct targets of a record, summed over records: the links that are ranked by. The maximum follows.
     pub followed: u64,
@@ -44,7 +42,6 @@ pub struct InspectReport {
     pub no_status: u64,
     /// Distinct pages: those fetched, and those linked to.
     pub pages: DistinctCount,
-    /// Distinct pages that have a crawl record.
     pub fetched: DistinctCount,
     /// Number of crawl records of a page that had one before, as far as distinct pages are counted.
     pub again: u64,
@@ -71,14 +68,12 @@ impl InspectReport {
 /// Position of a record, with a message about what is wrong there, if it was kept.
 #[derive(Debug)]
 pub struct RecordPosition {
-    /// Number of the record, from 1.
     pub record: u64,
     /// Offset of the record's first byte in the decompressed input.
     pub byte: u64,
     pub detail: Option<String>,
 }
 
-/// Count of an oddity, with its first positions.
 #[derive(Debug, Default)]
 pub struct Odd {
     pub count: u64,
@@ -107,7 +102,6 @@ pub struct DistinctCount {
 pub struct FetchTimeStats {
     pub earliest: Option<Time>,
     pub latest: Option<Time>,
-    /// Number of crawl records without a time.
     pub none: u64,
     /// Records whose time is before that of the last record that has one.
     pub back: Odd,
@@ -115,17 +109,15 @@ pub struct FetchTimeStats {
     pub unread: Odd,
 }
 
-/// One of the first crawl records.
 #[derive(Debug)]
 pub struct SampleRecord {
     pub place: RecordPosition,
     /// Page: its canonical URL, or opaque name.
     pub url: String,
-    /// Meaning of the record: `crawled`, `gone`, `unchanged`, `failed`, or `known` ([`InspectReport::known_only`]).
+    /// Meaning of the record: `crawled`, `gone`, `unchanged`, `failed`, or `known`: it only makes a page known.
     pub what: &'static str,
     pub status: Option<i32>,
     pub time: Option<Time>,
-    /// Number of links as read.
     pub read: u64,
     /// The first distinct targets, in canonical form; their total number follows.
     pub links: Vec<String>,
@@ -133,6 +125,5 @@ pub struct SampleRecord {
 }
 
 impl SampleRecord {
-    /// Maximum number of targets kept.
     pub(super) const LINKS: usize = 5;
 }

@@ -19,7 +19,6 @@ use crate::threads::processors;
 
 #[derive(Debug, Default)]
 pub struct LoadReport {
-    /// Number of records that could not be used.
     pub skipped: u64,
     /// Number of records that were used without their times, which are invalid.
     pub timeless: u64,
@@ -27,11 +26,9 @@ pub struct LoadReport {
     pub ungrouped: u64,
     /// First caveat of an input or of its format ([`Format::caveat`]).
     pub caveat: Option<&'static str>,
-    /// Inputs whose records lack fields that ranking needs.
     pub missing: Vec<(InputName, Missing)>,
 }
 
-/// Graph with the facts about its nodes, which are numbered in order of first appearance.
 pub struct LoadedGraph {
     pub graph: Graph,
     pub pages: Vec<NodeFacts>,
@@ -40,7 +37,6 @@ pub struct LoadedGraph {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeFacts {
-    /// Canonical URL or opaque name.
     pub name: String,
     pub visits: u64,
     /// Time of the last fetch, in seconds since 1970.
@@ -77,16 +73,11 @@ struct GraphLoader {
     threads: usize,
     index: Index,
     names: Vec<String>,
-    /// Length of all names in bytes.
     text: u64,
-    /// Page of each name of the current batch.
     batch_pages: Vec<u32>,
     rows: LatestRows,
-    /// Number of visits and last fetch of each page.
     visits: Vec<(u64, Option<Time>)>,
-    /// Kind of names of the last input.
     kind: Option<Names>,
-    /// True if the current input has a link per line.
     is_grouped: bool,
     /// Targets and weights of a record, reused.
     links: (Vec<u32>, Vec<u64>),
@@ -98,7 +89,6 @@ struct GraphLoader {
 const NODE_BYTES: u64 = 3 * (24 + 24 + 4) + ALLOCATION + 32;
 
 impl GraphLoader {
-    /// Returns an empty graph. Fails if the system has no random numbers for the key of hashes.
     fn new(rules: Rules, threads: usize) -> Result<GraphLoader> {
         Ok(GraphLoader {
             rules,
@@ -131,14 +121,11 @@ impl GraphLoader {
         }
     }
 
-    /// Returns an upper bound of the graph's memory in bytes.
     fn bytes(&self) -> u64 {
         let names = self.text + self.index.bytes();
         self.names.len() as u64 * NODE_BYTES + names + self.rows.bytes()
     }
 
-    /// Reads an input to its end. Fails with [`Error::Unsupported`](crate::Error::Unsupported) if the format cannot be
-    /// guessed, and with [`Error::TooLarge`](crate::Error::TooLarge) if the graph exceeds the memory limit.
     fn read(&mut self, input: &InputName, format: Option<Format>) -> Result<()> {
         let reader = InputReader::new(self.rules.clone(), &SourceOptions::default(), self.threads);
         let mut source = reader.open(input)?;
@@ -163,7 +150,6 @@ impl GraphLoader {
         check_room(self.rules.limits.memory, self.bytes(), work, remedy)
     }
 
-    /// Adds a record, unless it is of no page.
     fn entry(&mut self, batch: &Batch, at: usize) {
         let entry = &batch.entries[at];
         self.report.skipped += u64::from(matches!(entry.what, What::Skipped(_)));

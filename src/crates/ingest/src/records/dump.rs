@@ -25,12 +25,10 @@ use crate::snapshot::Snapshot;
 use crate::url;
 use crate::{Error, Result};
 
-/// Number of sorters that share the memory.
 const SORTERS: usize = 3;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Dumped {
-    /// Number of records, one per page.
     pub pages: u64,
     pub links: u64,
 }
@@ -107,7 +105,6 @@ fn links_by_target(
     by_target.sorted()
 }
 
-/// Adds the names of targets to links, and sorts them by page and position.
 fn name_links(snapshot: &Snapshot, by_target: Sorted, parts: &mut ExternalSorter) -> Result<()> {
     let mut names = (0u64..).zip(snapshot.names());
     let mut current: Option<(u64, String)> = None;

@@ -1,6 +1,5 @@
-//! Crawl records as files: the output of `convert` for any input, and the dump of a store.
-//!
-//! Records are lines of JSON (`decode::records::write`); every file is made of such lines.
+//! Crawl records as files: the output of `convert`, and the dump of a store. All are made of lines of JSON
+//! (`decode::records::write`).
 //!
 //! | name ends in | file |
 //! |---|---|
@@ -70,7 +69,6 @@ impl RecordFormat {
         )))
     }
 
-    /// Returns whether a terminal can show it.
     pub fn is_text(self) -> bool {
         self == RecordFormat::Jsonl
     }
@@ -134,9 +132,7 @@ pub struct LineWriter<'w> {
     out: Box<dyn Write + Send + 'w>,
     path: PathBuf,
     format: RecordFormat,
-    /// Lines of the current member.
     lines: Vec<u8>,
-    /// True if a member was written.
     begun: bool,
 }
 
@@ -180,14 +176,12 @@ impl LineWriter<'_> {
 
 #[derive(Debug, Clone)]
 pub struct SortRoom {
-    /// Memory in bytes.
     pub memory: u64,
     /// Folder of unnamed temporary files, for what exceeds the memory.
     pub folder: PathBuf,
 }
 
 impl SortRoom {
-    /// Returns one of `sorters` that share the room.
     fn sorter(&self, sorters: usize) -> ExternalSorter {
         ExternalSorter::new(self.memory as usize / sorters, &self.folder)
     }
@@ -217,7 +211,6 @@ impl TimeOrder {
         self.sorter.push(&key, line)
     }
 
-    /// Calls `put` with all lines, in order.
     pub fn each(self, mut put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         for record in self.sorter.sorted()? {
             put(&record?.1)?;

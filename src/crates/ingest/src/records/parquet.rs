@@ -22,7 +22,6 @@ use crate::{Error, Result};
 /// Numbers of bytes of lines, and of links, after which a row group ends.
 const GROUP_BYTES: usize = 64 << 20;
 const GROUP_LINKS: usize = 4 << 20;
-/// Bytes of lines that are passed to the columns together.
 const BATCH_BYTES: usize = 1 << 20;
 
 fn schema(names: Names) -> String {
@@ -141,7 +140,6 @@ fn text(text: &[u8]) -> ByteArray {
 pub struct ParquetWriter<'w> {
     file: ParquetFile<Box<dyn Write + Send + 'w>>,
     decoder: &'static dyn Decoder,
-    /// Rows that are not encoded yet.
     rows: Vec<Record<'static>>,
     /// Bytes of the lines in `rows`, and bytes and links of the row group.
     batch_bytes: usize,

@@ -17,7 +17,6 @@ use crate::codec::varint::number;
 use crate::model::DamageKind::{ChecksumFailed, InvalidData, Trailing, Truncated, Unsupported};
 use crate::source::input::PeekReader;
 
-/// Maximum number of compressed bytes per call: the size of the largest block.
 const PIECE_MAX: usize = 128 << 10;
 const BLOCK_HEADER: usize = 3;
 const WINDOW_LOGS: std::ops::RangeInclusive<u32> = 10..=31;
@@ -38,7 +37,6 @@ pub struct Zstd {
     context: DCtx<'static>,
     window_max: u64,
     state: ZstdState,
-    /// Offset of the current frame in the compressed input.
     start: u64,
     checked: bool,
     /// ID of the dictionary at the input's start, or 0 if the dictionary has no ID; `None` without a dictionary.
@@ -46,7 +44,6 @@ pub struct Zstd {
 }
 
 impl Zstd {
-    /// Clamps `window_log` to the range that the library accepts, 10 to 31.
     pub fn new(window_log: u32) -> io::Result<Zstd> {
         let window_log = window_log.clamp(*WINDOW_LOGS.start(), *WINDOW_LOGS.end());
         let mut context = DCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
@@ -240,7 +237,6 @@ struct FrameHeader {
     checked: bool,
     /// Dictionary ID; 0 if there is none.
     dictionary: u32,
-    /// Number of bytes of history that the frame may refer to.
     window: u64,
     size: Option<u64>,
 }
@@ -286,7 +282,6 @@ fn field_lengths(descriptor: u8) -> [usize; 3] {
     [usize::from(!is_single_segment), dictionary, size]
 }
 
-/// First bytes of a frame with a dictionary: 0x184D2A5D, little-endian.
 const DICTIONARY_MAGIC: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 
 /// Reads the frame at the input's start, whose magic was checked, and returns the dictionary, which may be empty.

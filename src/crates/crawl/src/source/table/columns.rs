@@ -34,7 +34,6 @@ pub(super) enum Cell {
     Null,
 }
 
-/// Type of a column's values, as far as it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueType {
     Text,
@@ -61,7 +60,6 @@ pub(super) struct ColumnField {
 }
 
 impl ColumnField {
-    /// Returns whether the column holds single values of one of these types.
     pub fn holds(&self, kinds: &[ValueType]) -> bool {
         !self.is_list && self.kind.is_some_and(|kind| kinds.contains(&kind))
     }
@@ -83,16 +81,12 @@ struct ColumnCursor {
 pub(super) struct ParquetTable {
     file: Box<dyn FileReader>,
     columns: Vec<ColumnCursor>,
-    /// Number of the next row group.
     group: usize,
     /// Number of rows of the row group before it that are not read yet.
     left: u64,
     rows: usize,
-    /// Number of rows read last.
     filled: usize,
-    /// Number of these rows that were returned.
     used: usize,
-    /// Number of rows of the file before those read last.
     before: u64,
     values: Arc<AtomicU64>,
 }
@@ -188,7 +182,6 @@ impl ParquetTable {
         Ok(has_row)
     }
 
-    /// Parses the next row; `None` after the last.
     pub fn read_row<T>(
         &mut self,
         parse: impl FnOnce(&ParquetTable) -> T,

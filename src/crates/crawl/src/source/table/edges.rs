@@ -95,7 +95,6 @@ struct LinkTable {
     longest: u64,
 }
 
-/// Opens a table of links between names. Reads the first names.
 pub(super) fn open(
     file: File,
     mut table: ParquetTable,

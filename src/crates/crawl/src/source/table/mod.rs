@@ -39,7 +39,6 @@ const SNIFF_NAMES: usize = 16;
 
 pub(super) struct TableInput {
     pub rows: Rows,
-    /// Format of the text, and the evidence for it, for messages.
     pub known: (Format, String),
 }
 
@@ -150,7 +149,6 @@ fn failed(path: &Path, fault: Fault) -> Error {
 /// after that, or after a fault.
 pub(super) type Rows = Box<dyn FnMut(&mut Vec<u8>) -> Result<bool, Fault> + Send>;
 
-/// Returns rows that `begin` begins to read at the first step.
 fn lazily(begin: impl FnOnce() -> Result<Rows, Fault> + Send + 'static) -> Rows {
     let (mut begin, mut rows) = (Some(begin), None::<Rows>);
     Box::new(move |out| {
@@ -162,7 +160,6 @@ fn lazily(begin: impl FnOnce() -> Result<Rows, Fault> + Send + 'static) -> Rows 
 }
 
 type GraphRows<T> = Box<dyn Iterator<Item = Result<T, Fault>> + Send>;
-/// Sort key and value of a row.
 type KeyedRow = (Vec<u8>, Vec<u8>);
 
 /// Sorts rows by the bytes of a key, in `memory` bytes and temporary files; rows of one key keep their order. `split`
@@ -206,7 +203,6 @@ fn page_name(format: Format, name: &[u8], longest: u64) -> Cow<'_, [u8]> {
     }
 }
 
-/// Writer of pages, one after the other, each with its links.
 struct PageWriter {
     pub format: Format,
     /// True if a page was begun that has not ended.
@@ -223,7 +219,6 @@ impl PageWriter {
         }
     }
 
-    /// Begins a page; the page before must have ended.
     pub fn begin(&mut self, name: &[u8], out: &mut Vec<u8>) {
         put_name(self.format, name, out);
         out.extend_from_slice(b",\"links\":[");
@@ -242,7 +237,6 @@ impl PageWriter {
         out.extend_from_slice(format!(r#","weight":{weight}}}"#).as_bytes());
     }
 
-    /// Ends the page, if one is open.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         if std::mem::take(&mut self.is_open) {
             out.extend_from_slice(b"]}\n");

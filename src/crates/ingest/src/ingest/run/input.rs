@@ -100,7 +100,6 @@ impl IngestRun<'_> {
         Ok(Some(records))
     }
 
-    /// Returns a function that waits for an input's first bytes if its format has to be guessed.
     pub fn to_head(&self) -> impl FnOnce(Source) -> Result<Source> + Send + use<> {
         let known = self.job.format.is_some()
             || self.current().is_some() && self.progress.place.offset > HEAD_BYTES as u64;
@@ -175,8 +174,7 @@ impl IngestRun<'_> {
         })
     }
 
-    /// Returns the kind of names in the store, if any: the same for all inputs whose formats were not requested. In a
-    /// store that was written record by record the first page tells.
+    /// Returns the kind of names in the store, if any. In a store that was written record by record the first page tells.
     fn names_before(&self) -> Result<Option<Names>> {
         let holds_some = |input: &&Input| input.end.is_none_or(|end| end.records > 0);
         let mut inputs = self.progress.inputs.iter().filter(holds_some).peekable();
@@ -339,7 +337,6 @@ impl IngestRun<'_> {
         }
     }
 
-    /// Reports that the stream was cut inside its last record, or after it and before its request.
     fn report_torn(&mut self, input: &InputName, lacks_request: bool) -> Result<()> {
         if std::mem::replace(&mut self.is_torn, true) {
             return Ok(());

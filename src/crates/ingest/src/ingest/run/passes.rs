@@ -1,13 +1,10 @@
 //! Passes after the first, over the kept rows: inputs are not read again and need not exist. A pass visits each page
-//! that has a row, once, with the links of its last record, in the order of these records, so it does not depend on
-//! checkpoints or on when superseded rows were dropped. A position in it is the number of pages visited, `records` of
-//! the input's position, whose `offset` stays 0.
+//! that has a row, once, with the links of its last record, in the order of these records. A position in it is the
+//! number of pages visited, `records` of the input's position, whose `offset` stays 0.
 //!
-//! If no rows are kept, all inputs are read again as in the first pass. They are files: standard input is read once. The
-//! checkpoint that ends the first pass decides: rows that were complete then are not given up later. A file that is
-//! read again must hold what it held in pass 1, whose hash is kept, before anything of it is made durable: the hash is
-//! compared at its end, so checkpoints by time are made between files, and one inside a file (by number of records, or
-//! because of a stop) reads the whole file once more first.
+//! If no rows are kept at the end of the first pass, all files are read again. Each must hold what it held in pass 1,
+//! whose hash is kept, before anything of it is made durable: so checkpoints by time are made between files, and one
+//! inside a file (by number of records, or because of a stop) reads the whole file once more first.
 
 use super::IngestRun;
 use crate::engine::{PageId, TargetLinks};
@@ -19,7 +16,6 @@ use crate::source::InputName;
 use crate::store::InputProgress;
 use crate::{Error, Result};
 
-/// Number of rows whose pages are prefetched together.
 const AHEAD: usize = 64;
 
 /// Returns an error if the passes of a plan cannot be continued as they were begun.

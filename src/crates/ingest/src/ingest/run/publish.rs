@@ -1,7 +1,6 @@
-//! Checkpoints and rankings of a run: when each is due, by number of records or by time, and the rankings in progress
-//! while the ingest continues. A ranking that wrote the warm start has settled: the next one begins while its columns
-//! are written, where memory suffices for both. Otherwise the next one waits for its end. Rankings are published one
-//! after the other, each after the results of the previous one were recorded.
+//! Checkpoints and rankings of a run: when each is due, and the rankings in progress while the ingest continues. Where
+//! memory suffices for two, the next ranking begins once the one before it has settled and wrote the warm start,
+//! otherwise after its end. They are published in order, each after the results of the previous one were recorded.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,7 +19,6 @@ use crate::{Error, Result};
 
 /// Pause between snapshots by time, as a multiple of the time that the last one took.
 const SNAPSHOT_RESTS: u32 = 3;
-/// Interval at which the progress of an awaited snapshot is shown.
 const WATCH: Duration = Duration::from_millis(100);
 
 fn is_multiple(every: Every, records: u64) -> bool {
@@ -78,8 +76,7 @@ impl IngestRun<'_> {
         Ok(())
     }
 
-    /// Returns true if a snapshot is due by time. The previous one must have ended, long enough ago: reading never
-    /// waits for a snapshot by time, and those take at most a quarter of the time.
+    /// Returns true if a snapshot is due by time. Reading never waits for these, and they take at most a quarter of the time.
     fn is_snapshot_late(&self) -> bool {
         let records = self.writer.counters().records;
         is_over(self.job.snapshot_every, self.snapshotted)
@@ -88,7 +85,6 @@ impl IngestRun<'_> {
             && records > self.published_at.as_ref().map_or(0, |c| c.records)
     }
 
-    /// Returns true if the last checkpoint was made at the current position: an idle stream needs no other.
     pub(super) fn is_durable(&self) -> bool {
         self.writer.storage().manifest.progress == self.progress
     }
@@ -135,8 +131,8 @@ impl IngestRun<'_> {
         Ok(())
     }
 
-    /// Starts to make a snapshot of the last commit, on which work began at `started`. Either the clock determines it, or
-    /// the stream of records does, and its state may be the next warm start (`writes_warm`).
+    /// Starts to make a snapshot of the last commit, on which work began at `started`. If the stream of records determines
+    /// it, not the clock, its state may be the next warm start (`writes_warm`).
     fn begin_snapshot(
         &mut self,
         started: Instant,
@@ -283,7 +279,6 @@ impl IngestRun<'_> {
         Ok(())
     }
 
-    /// Records the results of rankings that have ended.
     fn finish_ended(&mut self) -> Result<()> {
         while let Some(ranking) = self.rankings.front()
             && ranking.thread.is_finished()
@@ -293,7 +288,6 @@ impl IngestRun<'_> {
         Ok(())
     }
 
-    /// Waits for the first ranking in progress, and records its result.
     fn finish_first(&mut self) -> Result<()> {
         let Some(ranking) = self.rankings.pop_front() else {
             return Ok(());
