@@ -169,27 +169,13 @@ impl Observer for Reporter {
         }
         let text = match note {
             IngestEvent::Message(text) => text.to_owned(),
-            IngestEvent::Memory {
-                need,
-                budget,
-                fits,
-                settles,
-                ..
-            } => {
+            IngestEvent::Memory { need, budget, fits } => {
                 // Far below the budget, nobody needs to know.
                 if need.total() < budget / 2 {
                     return;
                 }
-                let settled = if settles < fits {
-                    format!(
-                        "; snapshots on the way are settled up to about {} pages; beyond that they come from a window",
-                        about(settles)
-                    )
-                } else {
-                    String::new()
-                };
                 format!(
-                    "memory: {} now, of at most {}: room for about {} pages{settled}",
+                    "memory: {} now, of at most {}: room for about {} pages",
                     human(need.total()),
                     human(budget),
                     about(fits)

@@ -238,12 +238,9 @@ pub enum IngestEvent<'a> {
     Warning(&'a str),
     /// Use of the memory budget, reported at the start and when the pages have doubled.
     Memory {
-        pages: u64,
         need: Need,
         budget: u64,
         fits: u64,
-        /// Number of pages up to which intermediate snapshots are settled; all that fit if none are settled.
-        settles: u64,
     },
     Spooling {
         /// Number of bytes of the stream, from its start, that the spool has; the next one is expected.

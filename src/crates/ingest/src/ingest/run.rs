@@ -445,14 +445,8 @@ impl IngestRun<'_> {
     fn report_memory(&mut self) {
         let (need, fits) = self.writer.memory();
         if let Some(budget) = self.writer.memory_limit() {
-            let settles = self.job.settle.is_some() && self.writer.storage().rows.is_some();
-            self.observer.note(IngestEvent::Memory {
-                pages: self.writer.pages(),
-                need,
-                budget,
-                fits,
-                settles: if settles { self.writer.settles } else { fits },
-            });
+            self.observer
+                .note(IngestEvent::Memory { need, budget, fits });
         }
     }
 

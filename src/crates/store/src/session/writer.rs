@@ -123,10 +123,7 @@ pub struct Writer {
     has_failed: bool,
     /// Number of pages that fit in the memory limit, given the other parts of the need at the last computation.
     fits: u64,
-    /// Number of those pages up to which settling fits in addition.
-    #[doc(hidden)]
-    pub settles: u64,
-    /// Number of pages at which both are computed again, as the bound gets tighter.
+    /// Number of pages at which that is computed again, as the bound gets tighter.
     renew_at: u64,
     /// Need, and the pages that would have fitted, once no more records are applied.
     released: Option<(Need, u64)>,
@@ -186,7 +183,6 @@ impl Writer {
             is_full: false,
             has_failed: false,
             fits: 0,
-            settles: 0,
             renew_at: 0,
             released: None,
         };
@@ -433,14 +429,10 @@ impl Writer {
     fn find_room(&mut self) {
         let (limit, pages) = (self.engine.page_limit(), self.pages());
         self.renew_at = pages + (pages / 8).max(RENEWED_AFTER);
-        (self.fits, self.settles) = (limit, limit);
-        if let Some(bytes) = self.memory_limit() {
-            self.fits = largest(limit, |pages| self.need(pages).total() <= bytes);
-            self.settles = largest(self.fits, |pages| {
-                let need = self.need(pages);
-                need.total() + need.settling <= bytes
-            });
-        }
+        self.fits = match self.memory_limit() {
+            None => limit,
+            Some(bytes) => largest(limit, |pages| self.need(pages).total() <= bytes),
+        };
     }
 
     fn need(&self, pages: u64) -> Need {
