@@ -354,18 +354,16 @@ pub struct InputRecords {
 
 impl InputRecords {
     /// Reads the input to its end, or until the visitor stops it, which returns `None`. After an error only
-    /// [`InputRecords::summary`] may be called.
+    /// [`InputRecords::end`] may be called.
     pub fn visit(&mut self, visitor: &mut dyn BatchVisitor) -> Result<Option<InputSummary>> {
         loop {
             self.pauses.pause();
             let next = self.decoded[self.turn % self.decoded.len()].recv_timeout(PATIENCE);
-            let remarks = match &next {
-                Ok(Ok(piece)) => self.look.piece(piece),
-                Err(RecvTimeoutError::Disconnected) => [None, self.look.end()],
-                _ => [None, None],
-            };
-            for remark in remarks.into_iter().flatten() {
-                visitor.remark(&self.input, remark);
+            let mut remark = |remark| visitor.remark(&self.input, remark);
+            match &next {
+                Ok(Ok(piece)) => self.look.piece(piece, &mut remark),
+                Err(RecvTimeoutError::Disconnected) => self.look.end(&mut remark),
+                _ => {}
             }
             match next {
                 Ok(piece) => {
@@ -388,8 +386,9 @@ impl InputRecords {
         }
     }
 
-    /// Joins all threads and checks that each ended well: a failed thread looks like the input's end.
-    fn end(&mut self) -> Result<InputSummary> {
+    /// Joins all threads and checks that each ended well: a failed thread looks like the input's end. Returns how far the
+    /// input was read, to its end or an error. After an error of the visitor, waits for the reader.
+    pub fn end(&mut self) -> Result<InputSummary> {
         self.decoded.clear();
         // After a failure, other threads may wait for something that never comes.
         self.flow.close();
@@ -402,11 +401,6 @@ impl InputRecords {
         summary
             .filter(|_| decoded)
             .ok_or_else(|| Error::internal("a reading thread failed"))
-    }
-
-    /// Returns how far the input was read before its error. After an error of the visitor, waits for the reader.
-    pub fn summary(&mut self) -> Option<InputSummary> {
-        self.end().ok()
     }
 }
 
@@ -443,30 +437,32 @@ impl Look {
         }
     }
 
-    fn piece(&mut self, piece: &Piece) -> [Option<Remark>; 2] {
-        let with_urls = self.with_urls.take().filter(|_| are_urls(&piece.batch));
-        let with_urls = with_urls.map(Remark::Caveat);
+    fn piece(&mut self, piece: &Piece, remark: &mut dyn FnMut(Remark)) {
+        if let Some(caveat) = self.with_urls.take().filter(|_| are_urls(&piece.batch)) {
+            remark(Remark::Caveat(caveat));
+        }
         let Some(unread) = &mut self.unread else {
-            return [with_urls, None];
+            return;
         };
         for entry in &piece.batch.entries {
             let end = entry.end as usize;
             if let Some(text @ [_, ..]) = piece.chunk.bytes.get(self.at..end)
                 && unread.look(text)
             {
-                return [with_urls, self.end()];
+                return self.end(remark);
             }
             self.at = end;
         }
         if piece.last {
             self.at = 0;
         }
-        [with_urls, None]
     }
 
-    fn end(&mut self) -> Option<Remark> {
-        let missing = self.unread.take()?.missing();
-        missing.map(Remark::Missing)
+    fn end(&mut self, remark: &mut dyn FnMut(Remark)) {
+        let unread = self.unread.take();
+        if let Some(missing) = unread.and_then(|unread| unread.missing()) {
+            remark(Remark::Missing(missing));
+        }
     }
 }
 

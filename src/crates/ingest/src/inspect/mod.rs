@@ -78,7 +78,7 @@ pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
         _ => match records.visit(&mut reading) {
             Err(Error::Corrupt { damage, .. }) => {
                 reading.report.damage = Some(damage);
-                records.summary()
+                records.end().ok()
             }
             visited => visited?,
         },
