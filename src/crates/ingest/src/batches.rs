@@ -154,8 +154,7 @@ pub(crate) fn report_skipped(
     Ok(())
 }
 
-/// Returns true if records were used whose check then failed, against the options. Records that are unverified only
-/// because the input was cut short may be used.
+/// Returns true if records were used whose check then failed, against the options. Those of an input cut short are sound.
 pub(crate) fn is_unsound(damage: &Damage, options: &SourceOptions) -> bool {
     let failed = matches!(
         damage.kind,

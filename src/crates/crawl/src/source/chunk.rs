@@ -19,8 +19,7 @@ use crate::decode::{Decoder, Skipped, Skipper};
 /// Minimum buffer size if the line limit is small: smaller buffers cost more than they save.
 const BUFFER_MIN: usize = 4 << 10;
 
-/// Position in the decompressed input: offset, and XXH3-128 with seed 0 of all bytes before, including those of dropped
-/// over-long records. It does not depend on file or pipe, compression, or where chunks are cut.
+/// Position in the decompressed input: offset, and XXH3-128 of all bytes before, including those of dropped records.
 #[derive(Clone)]
 pub(super) struct Position {
     pub offset: u64,

@@ -22,8 +22,7 @@ pub(super) enum Step {
     Size(u64),
     /// Bytes were appended, perhaps none. This is not an end: step again.
     Data,
-    /// Bytes were appended, perhaps none, and the member or frame ended well. `checked` says that it had a checksum,
-    /// which matched.
+    /// Bytes were appended, perhaps none, and the member or frame ended well: with a checksum, if `checked`.
     End { checked: bool },
     /// The input ended at a valid place.
     Finished,
@@ -88,14 +87,12 @@ impl Unpacker {
         }
     }
 
-    /// Returns whether resuming at a later place needs the part read at the input's start, as it does if frames come after a
-    /// dictionary.
+    /// Returns whether resuming at a later place needs the input's start, as it does if frames come after a dictionary.
     pub fn needs_start(&self) -> bool {
         matches!(self, Unpacker::Zstd(zstd) if zstd.dictionary.is_some())
     }
 
-    /// Appends decompressed bytes to `out`, within its capacity, some of which must be free. Appends the text of a
-    /// table until `out` has `full` bytes.
+    /// Appends decompressed bytes within the free capacity of `out`, or the text of a table until it has `full` bytes.
     pub fn step(
         &mut self,
         raw: &mut PeekReader,

@@ -66,8 +66,7 @@ impl Hold {
         }
     }
 
-    /// Notes that a member begins at this offset of the compressed input. If reading it again `needs_start` of the
-    /// input, it counts as beginning there.
+    /// Notes that a member begins at this compressed offset. If reading it again `needs_start`, it counts as beginning there.
     pub fn begin(&mut self, compressed: u64, needs_start: bool) {
         let member = Member {
             compressed,
@@ -142,8 +141,7 @@ impl MemberStarts {
         }
     }
 
-    /// Returns the last kept start at or before `offset` of the decompressed input, and forgets those before it, so
-    /// offsets must not decrease.
+    /// Returns the last kept start at or before `offset`, and forgets those before it: offsets must not decrease.
     pub fn before(&mut self, offset: u64) -> Option<Member> {
         while self.0.get(1).is_some_and(|m| m.decompressed <= offset) {
             self.0.pop_front();

@@ -56,8 +56,7 @@ impl fmt::Display for InputName {
     }
 }
 
-/// Opens a file for reading, and returns its length if it is a regular file. Fails for a directory, which would
-/// otherwise fail at the first read.
+/// Opens a file for reading, and returns its length if it is a regular file. Fails for a directory.
 pub(super) fn open_file(path: &Path) -> Result<(File, Option<u64>)> {
     let file = File::open(path).map_err(Error::io(path, "open"))?;
     let metadata = file.metadata().map_err(Error::io(path, "open"))?;

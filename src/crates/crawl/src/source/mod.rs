@@ -51,16 +51,14 @@ pub struct Chunk {
     pub oversize: u64,
     /// True if a stream ended inside the chunk's only record, which may be complete when the stream is sent again.
     pub cut: bool,
-    /// True if a stream ended after the record that the chunk holds, before a request that may belong to it: in a
-    /// stream with requests the record counts as cut.
+    /// True if a stream ended before a request that may belong to the chunk's record: with requests it counts as cut.
     pub may_lack_request: bool,
     /// Number of compressed bytes read so far: an upper bound of the number that `bytes` needed.
     pub compressed: u64,
-    /// True if the checksum of the gzip member or zstd frame was verified before this chunk was handed out. Plain
-    /// inputs and frames without a checksum count as verified, the latter at their end.
+    /// True if all of it counts as verified (module `hold`).
     pub verified: bool,
-    /// The gzip member or zstd frame that holds the first of `bytes`, or one slightly before it, from which the input
-    /// can be read again; with a zstd dictionary, the start of the input. `None`: the input is plain.
+    /// Member or frame with the first of `bytes`, or one slightly before it, from which the input can be read again; with a
+    /// zstd dictionary, the start of the input. `None`: the input is plain.
     pub member: Option<Member>,
 }
 
@@ -81,8 +79,7 @@ impl Chunk {
 pub struct SourceOptions {
     /// Hands out the whole records before damage, even of a member that would be held back.
     pub accept_unverified: bool,
-    /// Usual size of a chunk in bytes, 1 MiB by default. A longer chunk holds one long record, and perhaps some before
-    /// it. Clamped to little more than `line_bytes`.
+    /// Usual size of a chunk in bytes, 1 MiB by default, at most little more than `line_bytes`. Long records exceed it.
     pub chunk_bytes: usize,
     pub fields: FieldNames,
 }

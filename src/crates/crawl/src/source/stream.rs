@@ -26,8 +26,7 @@ pub struct Source {
     hold: Hold,
     cutter: Cutter,
     ending: Option<StreamEnd>,
-    /// Format of a table's text, and the evidence for it, for messages; `None` if the input is not a table, so that its
-    /// format must be guessed.
+    /// Format of a table's text, and the evidence for it, for messages; `None` if the format must be guessed.
     pub known_format: Option<(Format, String)>,
     /// Number of the next records that were read before, up to the offset that was passed to.
     pub shown_again: u64,
@@ -86,8 +85,7 @@ impl Source {
     }
 
     /// Reads from a reader that may pause, such as a pipe from a crawler: records are handed out as they come. With
-    /// `from`, the reader's first byte is the one at `from.raw` of the input; offsets still count from the start of the
-    /// input, but hashes are meaningless.
+    /// `from`, the reader begins at `from.raw` of the input; offsets count from the input's start, hashes mean nothing.
     pub fn live(
         name: InputName,
         reader: Box<dyn Read + Send>,
@@ -154,9 +152,8 @@ impl Source {
         self.raw.memory() + self.cutter.memory()
     }
 
-    /// Returns the next decompressed bytes without consuming them: 64 KiB, or fewer if the input or its sound part
-    /// ends. They serve to guess the format: nothing is verified, and the last record may be incomplete. Damage is
-    /// reported only by [`Source::next_chunk`].
+    /// Returns the next decompressed bytes without consuming them, to guess the format: 64 KiB, or fewer if the input or
+    /// its sound part ends. Nothing is verified; damage is reported only by [`Source::next_chunk`].
     pub fn head(&mut self) -> Result<&[u8]> {
         self.head_until(|_| false)
     }
@@ -187,9 +184,8 @@ impl Source {
         self.cutter.position().prefix.digest128()
     }
 
-    /// Returns the next chunk of whole records; `None` after the last. `buffer` is an unused buffer, ideally of an
-    /// earlier chunk, whose memory is reused. All calls must pass the same decoder. [`Error::Corrupt`] comes after all
-    /// whole records before the damage that may be handed out; further calls fail again.
+    /// Returns the next chunk of whole records; `None` after the last. The memory of `buffer` is reused. All calls must pass
+    /// the same decoder. [`Error::Corrupt`] comes after all whole records that may be handed out; further calls fail again.
     pub fn next_chunk(&mut self, decoder: &dyn Decoder, buffer: Vec<u8>) -> Result<Option<Chunk>> {
         self.cutter.recycle(buffer);
         loop {
@@ -334,9 +330,8 @@ impl Source {
         )))
     }
 
-    /// Resumes where an earlier run stopped: passes over the first `offset` decompressed bytes, which must end at a
-    /// record's end, and compares their hash, unless the input is known to be the same (`None`). Must be called before
-    /// the first chunk is taken. Fails with [`Error::InputChanged`] if the input is shorter or its first bytes differ.
+    /// Passes over the first `offset` decompressed bytes, which end with a record, before the first chunk is taken. Fails
+    /// with [`Error::InputChanged`] if the input is shorter, or its first bytes do not have the hash that is expected.
     pub fn pass_to(&mut self, offset: u64, expected_prefix: Option<u128>) -> Result<()> {
         loop {
             let open = self.cutter.open().len();
@@ -359,8 +354,7 @@ impl Source {
         }
     }
 
-    /// Passes over bytes like [`Source::pass_to`], but stops before a record that ends at `offset` and may continue: see
-    /// [`Source::shown_again`].
+    /// Passes like [`Source::pass_to`], but stops before a record that ends at `offset` and may continue (`shown_again`).
     pub fn pass_whole_to(
         &mut self,
         offset: u64,

@@ -48,8 +48,7 @@ pub struct IngestJob {
     pub inputs: Vec<InputName>,
     /// Format of the inputs; `None` to guess it for each.
     pub format: Option<Format>,
-    /// Number of passes, from 1. Passes after the first visit each page that was read with the kept links
-    /// (`keep_links`); if none are kept they read the inputs again.
+    /// Number of passes, from 1. Those after the first go over the kept links, or without these over the inputs again.
     pub repeat: u32,
     /// Retention of the links of pages in the store.
     pub keep_links: KeepRows,
@@ -99,8 +98,7 @@ pub enum InjectedFault {
 }
 
 impl IngestJob {
-    /// Creates a job that reads `inputs` once into `store` with default settings and limits: one decoding thread, a
-    /// checkpoint every 30 seconds, a snapshot at the end.
+    /// Creates a job with defaults: one pass, one decoding thread, a checkpoint every 30 seconds, a snapshot at the end.
     pub fn new(store: impl Into<PathBuf>, inputs: Vec<InputName>) -> IngestJob {
         let limits = Limits::default();
         IngestJob {

@@ -338,8 +338,8 @@ fn end_unfinished(job: &IngestJob, progress: &mut InputProgress) -> Result<()> {
     Ok(())
 }
 
-/// Finds the input that a file is, or continues if that was not read to its end, and tells whether the file is empty.
-/// Fails if the file has grown, or another file was read under its name.
+/// Finds the input that a file is, or continues if that was not read to its end, and whether the file is empty. Fails if
+/// the file has grown, or another file was read under its name.
 fn find(
     job: &IngestJob,
     input: &InputName,
@@ -405,8 +405,7 @@ struct PriorReading {
     is_empty: bool,
 }
 
-/// Compares a file with the inputs that were read to these positions, which are sorted by length. Fails at the file's end
-/// or damage.
+/// Compares a file with the inputs that were read to these positions, sorted by length. Fails at the file's end or damage.
 fn compare(
     job: &IngestJob,
     input: &InputName,

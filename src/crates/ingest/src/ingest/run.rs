@@ -171,8 +171,7 @@ pub(super) struct IngestRun<'a> {
     /// Number of records at the ends of streams that were cut short; the store does not count them.
     torn: u64,
 
-    /// Offset at which reading of the current input resumed. A record that ended there is read again, to see whether it
-    /// has grown.
+    /// Offset at which reading of the current input resumed. A record that ended there is read again: it may have grown.
     from: u64,
     /// Offset of the start of the last visit at which reading may stop.
     start: u64,
@@ -216,8 +215,7 @@ struct RankingJob {
     thread: JoinHandle<Result<Option<(PathBuf, Info)>>>,
     /// True if checkpoints do not disturb the ranking.
     is_apart: bool,
-    /// Channel with a message once the warm start was written, or failed, and another ranking may begin; disconnected when
-    /// the thread ends.
+    /// Channel with a message once another ranking may begin; disconnected when the thread ends.
     settled: Receiver<()>,
     is_handed_on: bool,
     /// Dropped after the results were recorded, which disconnects the receiver.
@@ -260,8 +258,7 @@ impl IngestRun<'_> {
         Ok(self.outcome(false, stopped))
     }
 
-    /// Reads the inputs of a pass, or visits the pages of kept rows. Returns false if it was stopped, or if the stream was
-    /// read before.
+    /// Reads the inputs of a pass, or sweeps the kept rows. Returns false if it was stopped, or the stream was read before.
     fn read_pass(&mut self) -> Result<bool> {
         self.writer.engine.is_replay = self.is_repeating();
         if self.is_between_passes() {
@@ -516,8 +513,7 @@ impl IngestRun<'_> {
         format
     }
 
-    /// Ends the current input at `end`, where pass 1 ended it (else [`Error::InputChanged`]), and moves to the next
-    /// one.
+    /// Ends the current input at `end`, where pass 1 ended it (else [`Error::InputChanged`]).
     fn end_current(&mut self, name: &InputName, end: InputPosition) -> Result<()> {
         let Some(input) = self.current_mut() else {
             return Err(Error::internal("an input ended that was not begun"));

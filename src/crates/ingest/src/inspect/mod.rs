@@ -258,8 +258,7 @@ fn is_known_only(batch: &Batch, at: usize) -> bool {
 
 const DISTINCT: usize = 1_000_000;
 
-/// Distinct names, counted exactly up to [`DISTINCT`]; `full` says that there are more. A name is known by its
-/// fingerprint, which is distinct except with a probability of 10^-26 or less.
+/// Distinct names by their fingerprints, counted exactly up to [`DISTINCT`]; `full` says that there are more.
 #[derive(Default)]
 struct DistinctNames {
     known: HashSet<Fingerprint>,

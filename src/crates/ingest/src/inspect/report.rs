@@ -35,8 +35,7 @@ pub struct InspectReport {
     pub skipped: BTreeMap<Reason, Odd>,
     /// Number of valid pieces that are not crawl records, by kind.
     pub other: BTreeMap<&'static str, u64>,
-    /// HTTP statuses of crawl records, from -999 to 999 (negative: the crawler's own codes). The numbers of those
-    /// outside that range, and of records without one, follow.
+    /// HTTP statuses of crawl records, from -999 to 999; then the numbers of those outside, and of records without one.
     pub statuses: BTreeMap<i32, u64>,
     pub odd_statuses: u64,
     pub no_status: u64,

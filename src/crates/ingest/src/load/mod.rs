@@ -43,11 +43,10 @@ pub struct NodeFacts {
     pub last_fetch: Option<Time>,
 }
 
-/// Reads `inputs` into a graph. Visits, links and their weights are determined as by the engine with this `config`; of
-/// several visits of a page the last one counts, and a page that is gone has no links. Fails with
-/// [`Error::Unsupported`](crate::Error::Unsupported) if a format cannot be guessed or there are too many nodes, and
-/// with [`Error::TooLarge`](crate::Error::TooLarge) if the graph, with what PageRank takes of it, exceeds
-/// `limits.memory`.
+/// Reads `inputs` into a graph, as the engine does with this `config`; of several visits of a page the last one counts,
+/// and a page that is gone has no links. Fails with [`Error::Unsupported`](crate::Error::Unsupported) if a format cannot
+/// be guessed or there are too many nodes, and with [`Error::TooLarge`](crate::Error::TooLarge) if the graph, with what
+/// PageRank takes of it, exceeds `limits.memory`.
 pub fn load(
     inputs: &[InputName],
     format: Option<Format>,

@@ -195,8 +195,7 @@ fn record<'a>(name: &'a str, fetches: &Fetches, row: &'a NamedRow) -> Result<Rec
     })
 }
 
-/// Returns the divisor of weights: 1, or their greatest common divisor if one is too large for a record; `None` if they
-/// are still too large.
+/// Returns the divisor of weights: 1, or the greatest common one if they are too large; `None` if they still are then.
 fn scale(row: &NamedRow) -> Option<u64> {
     let weights = || row.links.iter().map(|(_, weight)| *weight);
     let most = weights().max().unwrap_or(1);

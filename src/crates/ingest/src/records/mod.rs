@@ -43,8 +43,7 @@ pub enum RecordFormat {
 }
 
 impl RecordFormat {
-    /// Returns the kind for a file's name. Standard output, devices, pipes and names without an ending get lines. Fails
-    /// with [`Error::Usage`] for an unknown ending, or without Parquet in the build.
+    /// Returns the kind for a file's name; lines for standard output, devices, pipes and names without an ending.
     pub fn of_name(path: &Path) -> Result<RecordFormat> {
         let name = path.to_string_lossy();
         for (end, format) in [

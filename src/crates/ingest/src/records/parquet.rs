@@ -1,7 +1,5 @@
-//! Crawl records as a Parquet table.
-//!
-//! Compressed with zstd, statistics by column chunk. A row group ends after [`GROUP_BYTES`] of lines or [`GROUP_LINKS`]
-//! links: that bounds memory here and in readers, which refuse pages with very many values.
+//! Crawl records as a Parquet table, compressed with zstd. A row group ends after [`GROUP_BYTES`] of lines or
+//! [`GROUP_LINKS`] links: that bounds memory here and in readers, which refuse pages with very many values.
 
 use std::io::Write;
 use std::path::Path;

@@ -83,8 +83,7 @@ fn weight(table: &ParquetTable, has_weights: bool) -> Option<u32> {
     }
 }
 
-/// Row of a table of names: source, target and weight. An absent name is empty; the weight is `None` if it cannot be
-/// used.
+/// Source, target and weight of a row. An absent name is empty; the weight is `None` if it cannot be used.
 type NamedLink = (Vec<u8>, Vec<u8>, Option<u32>);
 
 struct LinkTable {

@@ -187,8 +187,7 @@ impl PageTable {
         Ok(table)
     }
 
-    /// Maps each page that is not the first with its URL to the first; two pages of one name are an error. The hashes
-    /// reuse the memory freed since growing.
+    /// Maps each page that is not the first with its URL to the first; two pages of one name are an error.
     fn spellings(&self, format: Format, longest: u64) -> Result<BTreeMap<u64, u64>, Fault> {
         let hash = |page| xxh3_64(&page_name(format, self.name(page), longest));
         let mut hashes: Vec<(u64, u64)> = (0..self.len()).map(|page| (hash(page), page)).collect();

@@ -145,8 +145,7 @@ fn failed(path: &Path, fault: Fault) -> Error {
     }
 }
 
-/// Appends the text of a table's next row, a part of it, or nothing; returns `false` after the last. Must not be called
-/// after that, or after a fault.
+/// Appends the text of a table's next row, a part of it, or nothing; returns `false` after the last, which ends it.
 pub(super) type Rows = Box<dyn FnMut(&mut Vec<u8>) -> Result<bool, Fault> + Send>;
 
 fn lazily(begin: impl FnOnce() -> Result<Rows, Fault> + Send + 'static) -> Rows {

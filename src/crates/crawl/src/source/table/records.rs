@@ -10,8 +10,7 @@ use crate::{Error, Result};
 pub(super) const ROWS: usize = 64;
 
 /// Returns the text of a table with a column of pages and one of links by these names. Fails with [`Error::Unsupported`]
-/// if one has another type; the message begins with the fault. The writing of a list's values stops once the line is
-/// longer than `longest`: the record is over the limit anyway, and values of a row may share long texts.
+/// if one has another type. A list ends once the line is longer than `longest`: then the record is over the limit anyway.
 pub(super) fn text(
     mut table: ParquetTable,
     found: &[ColumnField],

@@ -1,5 +1,5 @@
-//! One input of a run: it is opened, its format is known or guessed, what was applied of it before is passed over, and
-//! its pieces are applied entry by entry, with the position tracked after each.
+//! One input of a run: it is opened, what was applied of it before is passed over, and its pieces are applied entry by
+//! entry, with the position tracked after each.
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 
@@ -327,8 +327,7 @@ impl IngestRun<'_> {
         }
     }
 
-    /// Returns the offset from which a plain stream is needed to continue at `place`. In text formats without end marks
-    /// the last record may have more lines then.
+    /// Returns the offset from which a plain stream is needed to continue at `place`, where the last record may grow.
     fn restart_at(&self, format: Format, place: InputPosition) -> u64 {
         if format.ends_lines() {
             self.start.min(place.offset)
