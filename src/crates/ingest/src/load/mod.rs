@@ -71,11 +71,10 @@ struct GraphLoader {
     rules: Rules,
     threads: usize,
     index: Index,
-    names: Vec<String>,
+    pages: Vec<NodeFacts>,
     text: u64,
     batch_pages: Vec<u32>,
     rows: LatestRows,
-    visits: Vec<(u64, Option<Time>)>,
     kind: Option<Names>,
     is_grouped: bool,
     /// Targets and weights of a record, reused.
@@ -84,8 +83,8 @@ struct GraphLoader {
 }
 
 /// Maximum bytes per node of a graph besides its name, its entry in the index, and links: in arrays that were just
-/// reallocated, or in the one of [`NodeFacts`]; its name's allocation; and 32 of PageRank and ranks.
-const NODE_BYTES: u64 = 3 * (24 + 24 + 4) + ALLOCATION + 32;
+/// reallocated; its name's allocation; and 32 of PageRank and ranks.
+const NODE_BYTES: u64 = 3 * (48 + 4) + ALLOCATION + 32;
 
 impl GraphLoader {
     fn new(rules: Rules, threads: usize) -> Result<GraphLoader> {
@@ -93,11 +92,10 @@ impl GraphLoader {
             rules,
             threads,
             index: Index::new()?,
-            names: Vec::new(),
+            pages: Vec::new(),
             text: 0,
             batch_pages: Vec::new(),
             rows: LatestRows::default(),
-            visits: Vec::new(),
             kind: None,
             is_grouped: false,
             links: Default::default(),
@@ -106,15 +104,8 @@ impl GraphLoader {
     }
 
     fn into_graph(self) -> LoadedGraph {
-        let names = self.names.into_iter();
-        let pages = names.zip(self.visits);
-        let pages = pages.map(|(name, (visits, last_fetch))| NodeFacts {
-            name,
-            visits,
-            last_fetch,
-        });
         LoadedGraph {
-            pages: pages.collect(),
+            pages: self.pages,
             graph: self.rows.into_table(),
             report: self.report,
         }
@@ -122,7 +113,7 @@ impl GraphLoader {
 
     fn bytes(&self) -> u64 {
         let names = self.text + self.index.bytes();
-        self.names.len() as u64 * NODE_BYTES + names + self.rows.bytes()
+        self.pages.len() as u64 * NODE_BYTES + names + self.rows.bytes()
     }
 
     fn read(&mut self, input: &InputName, format: Option<Format>) -> Result<()> {
@@ -143,7 +134,7 @@ impl GraphLoader {
     }
 
     fn check_room(&self) -> Result<()> {
-        let pages = self.names.len() as u64;
+        let pages = self.pages.len() as u64;
         let work = || format!("a graph in memory of more than {pages} pages");
         let remedy = "use `ingest`, which needs no graph";
         check_room(self.rules.limits.memory, self.bytes(), work, remedy)
@@ -156,8 +147,8 @@ impl GraphLoader {
             return;
         }
         let page = self.batch_pages[entry.source as usize];
-        let (visits, last) = &mut self.visits[page as usize];
-        let was_read = *visits > 0;
+        let facts = &mut self.pages[page as usize];
+        let was_read = facts.visits > 0;
         let has_row = match entry.what {
             What::Failed => return,
             What::Gone => true,
@@ -166,8 +157,8 @@ impl GraphLoader {
             _ => true,
         };
         let counted = batch.totals(at).map_or(0, |totals| totals.visits.into());
-        *visits += counted.max(has_row.into());
-        *last = (*last).max(entry.fetched_at);
+        facts.visits += counted.max(has_row.into());
+        facts.last_fetch = facts.last_fetch.max(entry.fetched_at);
         if has_row {
             let (targets, weights) = &mut self.links;
             targets.clear();
@@ -213,14 +204,16 @@ impl BatchVisitor for GraphLoader {
             Ok(())
         })?;
         for (name, &page) in (0..).zip(&self.batch_pages) {
-            if page as usize == self.names.len() {
+            if page as usize == self.pages.len() {
                 let name = String::from_utf8_lossy(batch.name(name)).into_owned();
                 self.text += name.len() as u64;
-                self.names.push(name);
+                self.pages.push(NodeFacts {
+                    name,
+                    ..NodeFacts::default()
+                });
             }
         }
-        self.rows.grow(self.names.len() as u64);
-        self.visits.resize(self.names.len(), (0, None));
+        self.rows.grow(self.pages.len() as u64);
         (0..batch.entries.len()).for_each(|at| self.entry(batch, at));
         let timeless = batch.entries.iter().filter(|entry| entry.is_timeless);
         self.report.timeless += timeless.count() as u64;
