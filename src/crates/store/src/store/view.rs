@@ -27,7 +27,7 @@ use crate::memory::DATABASE;
 use crate::rows::Rows;
 use crate::{Error, Result};
 
-/// Last committed state of a store. It stays readable until two commits later; see `set_cash_aside` for longer.
+/// Last committed state of a store. It stays readable until two commits later; see `copy_cash` for longer.
 pub struct View {
     pub dir: PathBuf,
     pub identity: Identity,
@@ -75,11 +75,11 @@ impl View {
 
     /// Copies the cash to a file and reads it from there, so that this state outlives any number of commits. Returns the
     /// file, which the caller removes after that.
-    pub fn set_cash_aside(&mut self, disk: &dyn Disk) -> Result<PathBuf> {
-        let state = &self.manifest.engine;
-        let name = format!("{:012}.cash.tmp", state.counters.records);
+    pub fn copy_cash(&mut self, disk: &dyn Disk) -> Result<PathBuf> {
+        let engine = &self.manifest.engine;
+        let name = format!("{:012}.cash.tmp", engine.counters.records);
         let path = self.dir.join(SNAPSHOTS).join(name);
-        self.cash = self.cash.copy(disk, &path, state.totals.pages)?;
+        self.cash = self.cash.copy(disk, &path, engine.totals.pages)?;
         Ok(path)
     }
 

@@ -188,8 +188,7 @@ impl IngestRun<'_> {
             .as_ref()
             .is_some_and(|settle| settle.is_possible(&view));
         let is_apart = !is_last && settles_here;
-        let aside = is_apart.then(|| view.set_cash_aside(&*disk));
-        let aside = aside.transpose()?;
+        let cash = is_apart.then(|| view.copy_cash(&*disk)).transpose()?;
         let rank = move || {
             let published = snapshot::publish_in_turn(
                 &*disk,
@@ -199,7 +198,7 @@ impl IngestRun<'_> {
                 (is_apart && hands_on).then_some(&settles),
                 previous.as_ref(),
             )?;
-            if let Some(path) = aside {
+            if let Some(path) = cash {
                 disk.remove(&path).map_err(Error::io(&path, "remove"))?;
             }
             Ok(published)
