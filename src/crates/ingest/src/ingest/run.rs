@@ -264,17 +264,13 @@ impl IngestRun<'_> {
         if self.is_between_passes() {
             self.writer.engine.begin_pass()?;
         }
+        if self.is_over_rows() {
+            return self.sweep_rows();
+        }
         while self.progress.input < self.inputs.len() as u64 {
-            if self.is_repeating() && !self.is_over_rows() && self.was_empty() {
+            if self.is_repeating() && self.was_empty() {
                 self.progress.go_to(self.progress.input + 1);
-                continue;
-            }
-            let goes_on = if self.is_over_rows() {
-                self.sweep_rows()?
-            } else {
-                self.read_input()?
-            };
-            if !goes_on {
+            } else if !self.read_input()? {
                 return Ok(false);
             }
         }
