@@ -19,6 +19,8 @@ use crate::source::input::PeekReader;
 
 const PIECE_MAX: usize = 128 << 10;
 const BLOCK_HEADER: usize = 3;
+/// Maximum length of a frame header with its magic.
+const HEADER_MAX: usize = 18;
 const WINDOW_LOGS: std::ops::RangeInclusive<u32> = 10..=31;
 
 #[derive(Clone, Copy)]
@@ -117,10 +119,7 @@ impl Zstd {
 
     /// Checks the header; the library then reads it again.
     fn header(&mut self, raw: &mut PeekReader) -> Result<Step, Fault> {
-        let Some(length) = FrameHeader::length(raw.peek(ZSTD_MAGIC.len() + 1)?) else {
-            return self.truncated();
-        };
-        let Some(header) = FrameHeader::parse(raw.peek(length)?) else {
+        let Some(header) = FrameHeader::parse(raw.peek(HEADER_MAX)?) else {
             return self.truncated();
         };
         if header.dictionary != 0 && self.dictionary != Some(header.dictionary) {
@@ -242,13 +241,6 @@ struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// Returns the length of the header that begins with the magic and descriptor in `bytes`, including both.
-    fn length(bytes: &[u8]) -> Option<usize> {
-        let &descriptor = bytes.get(ZSTD_MAGIC.len())?;
-        let fields = field_lengths(descriptor);
-        Some(ZSTD_MAGIC.len() + 1 + fields.iter().sum::<usize>())
-    }
-
     /// Parses the header of a frame; returns `None` if `bytes` ends inside it.
     fn parse(bytes: &[u8]) -> Option<FrameHeader> {
         let (&descriptor, rest) = bytes.get(ZSTD_MAGIC.len()..)?.split_first()?;
