@@ -20,12 +20,13 @@ use crate::decode::{Decoder, Skipped, Skipper};
 const BUFFER_MIN: usize = 4 << 10;
 
 /// Position in the decompressed input: offset, and XXH3-128 of all bytes before, including those of dropped records.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Position {
     pub offset: u64,
     pub prefix: Xxh3,
 }
 
+#[derive(Default)]
 pub(super) struct Cutter {
     target: usize,
     line_bytes: usize,
@@ -50,17 +51,12 @@ impl Cutter {
         Cutter {
             target,
             line_bytes,
-            open: Vec::new(),
             at: Position {
                 offset,
-                prefix: Xxh3::default(),
+                ..Position::default()
             },
             goal: target,
-            skip: None,
-            queue: VecDeque::new(),
-            spare: Vec::new(),
-            passed: None,
-            compressed: 0,
+            ..Cutter::default()
         }
     }
 

@@ -81,7 +81,11 @@ pub fn convert(
             Ok(()) if job.stop.load(Ordering::Relaxed) => break,
             Ok(()) => {}
             Err(error @ (Error::Corrupt { .. } | Error::BadRecord { .. })) => {
-                run.bad_end(&error);
+                if let Error::Corrupt { damage, .. } = &error
+                    && !is_unsound(damage, &job.read.source)
+                {
+                    run.unverified = None;
+                }
                 bad_end = Some(error);
                 break;
             }
@@ -220,13 +224,5 @@ impl ConversionRun<'_> {
             self.unverified = None;
         }
         Ok(())
-    }
-
-    fn bad_end(&mut self, error: &Error) {
-        if let Error::Corrupt { damage, .. } = error
-            && !is_unsound(damage, &self.job.read.source)
-        {
-            self.unverified = None;
-        }
     }
 }

@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::iter::Peekable;
 use std::sync::{Arc, Mutex};
 
 use xxhash_rust::xxh3::Xxh3;
@@ -24,19 +25,17 @@ const READ: usize = 32 << 10;
 
 pub(super) struct Signer {
     pub signature: Signature,
-    fronts: Box<dyn Iterator<Item = u64> + Send>,
-    next: u64,
+    fronts: Peekable<Box<dyn Iterator<Item = u64> + Send>>,
     hash: Xxh3,
     len: u64,
 }
 
 impl Signer {
     fn new() -> Signer {
-        let mut fronts = fronts();
+        let fronts: Box<dyn Iterator<Item = u64> + Send> = Box::new(fronts());
         Signer {
             signature: Signature::default(),
-            next: fronts.next().unwrap_or(u64::MAX),
-            fronts: Box::new(fronts),
+            fronts: fronts.peekable(),
             hash: Xxh3::new(),
             len: 0,
         }
@@ -50,8 +49,9 @@ impl Signer {
         let head = &bytes[..bytes.len().min(room)];
         self.signature.head.extend_from_slice(head);
         while !bytes.is_empty() {
+            let next = self.fronts.peek().copied().unwrap_or(u64::MAX);
             let end = whole.map(|(end, _)| end).filter(|&end| end > self.len);
-            let stop = end.map_or(self.next, |end| end.min(self.next));
+            let stop = end.map_or(next, |end| end.min(next));
             let part = usize::try_from(stop - self.len).unwrap_or(usize::MAX);
             let (part, rest) = bytes.split_at(bytes.len().min(part));
             self.hash.update(part);
@@ -62,9 +62,8 @@ impl Signer {
             {
                 like &= hash == self.hash.digest128();
             }
-            if self.len == self.next {
+            if self.fronts.next_if_eq(&self.len).is_some() {
                 self.signature.fronts.push(self.hash.digest128());
-                self.next = self.fronts.next().unwrap_or(u64::MAX);
             }
         }
         let mine = &self.signature;

@@ -130,9 +130,9 @@ impl ParquetTable {
         fields
     }
 
-    /// Reads this column from the next row on, and returns its index among the chosen ones. Fails with
-    /// [`Error::Unsupported`] unless it `fits`, and if its name is taken or its compression is not supported.
-    pub fn choose(&mut self, field: &ColumnField, fits: bool, expected: &str) -> Result<usize> {
+    /// Reads this column from the next row on, as the next of the chosen ones. Fails with [`Error::Unsupported`] unless
+    /// it `fits`, and if its name is taken or its compression is not supported.
+    pub fn choose(&mut self, field: &ColumnField, fits: bool, expected: &str) -> Result<()> {
         let name = &field.name;
         let (true, Some(leaf), Some(kind)) = (fits, field.leaf, field.kind) else {
             let what = format!("column {name:?} holds something else than {expected}");
@@ -164,7 +164,7 @@ impl ParquetTable {
             cells: Vec::new(),
             bounds: Vec::new(),
         });
-        Ok(self.columns.len() - 1)
+        Ok(())
     }
 
     pub fn next_row(&mut self) -> Result<bool, Fault> {
