@@ -39,15 +39,10 @@ Examples:
   cashrank top --measure harmonic --level host --store ranks
   cashrank compute --measure personalised --teleport topic.txt --store ranks
   cashrank compute graph.tsv --until 1e-9 -o exact.tsv
-  cashrank compute crawl.jsonl.zst --measure hits-authorities -o authorities.tsv
 
-With a store, the links are those that it keeps as of the current snapshot, and the ranking is published beside it: `top`, \
-`rank` and `export` show it with the same --measure and --level. The store is locked meanwhile.
-
-Of inputs, the links are held in memory, and the result is written as a table. Links count as in `ingest`: URLs are canonical, \
-repeated links count once, and a page that was read again counts with its latest links.
-
-Sites are linked where their pages are. The guide's chapter on measures says what each measure is good for.")]
+With a store, the ranking of its kept links is published beside the current snapshot: `top`, `rank` and `export` show it with \
+the same --measure and --level. The store is locked meanwhile. Of inputs, the links are held in memory, and the result is \
+written as a table. The guide's chapter on measures says what each measure is good for.")]
 pub struct ComputeArgs {
     /// Files, or `-` for standard input; none: a store.
     #[arg(value_name = "INPUT")]
@@ -64,9 +59,8 @@ pub struct ComputeArgs {
     level: Level,
     /// For personalised: the pages at which readers begin.
     ///
-    /// Each line of FILE is a URL, or a rule as of `ingest --scope`; a weight, a whole number, may follow after a tab,
-    /// and a comment behind ` #`. The first line that names a page counts; a site has the largest weight of its pages.
-    /// Lines that are neither are skipped and counted.
+    /// Each line of FILE is a URL, or a rule as of `ingest --scope`; a weight, a whole number, may follow after a tab, and a
+    /// comment after ` #`. The first line that names a page counts; a site has the largest weight of its pages.
     #[arg(long, value_name = "FILE")]
     teleport: Option<PathBuf>,
     /// The share of importance that links pass on, 0 or more and less than 1 [default: that of the store, or 0.85].
@@ -74,8 +68,7 @@ pub struct ComputeArgs {
     damping: Option<f64>,
     /// How near to come to the exact scores, which sum to 1 [default: 1e-6].
     ///
-    /// pagerank and personalised end when the total error is proven to be at most EPS; hits-authorities and hits-hubs when
-    /// another step would change the scores by no more than EPS in all.
+    /// Proven for pagerank and personalised; hits ends when another step would change scores by no more in all.
     #[arg(long, value_name = "EPS", value_parser = bound)]
     until: Option<f64>,
     #[command(flatten)]

@@ -41,8 +41,6 @@ pub struct ConvertArgs {
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
     /// The file, whose name ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet; `-`: JSON lines on standard output.
-    ///
-    /// It appears under this name once it is complete.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Replace the file if it exists.
@@ -53,8 +51,7 @@ pub struct ConvertArgs {
     format: OrNone<Format>,
     /// Sort the records by time of fetch, oldest first.
     ///
-    /// Those of one time stay as they come, and one without a time follows those before it. What does not fit into memory goes to a
-    /// temporary file beside the output, or for standard output in TMPDIR.
+    /// A record without a time follows the one before it. Uses a temporary file beside the output, or for standard output in TMPDIR.
     #[arg(long, value_name = "ORDER", value_parser = words::<String>([("time", "")]))]
     sort: Option<String>,
     /// Threads for decoding [default: the number of processors].

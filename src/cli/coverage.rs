@@ -18,8 +18,8 @@ const BY_HOST_BYTES: u64 = 320;
 
 /// Show how much of what readers see was crawled.
 ///
-/// Readers start at the seeds and follow links, as PageRank has it. Two bounds are proven from the links of the pages
-/// read alone: at least so much, and at most so much, of what they see was read, whatever the rest of the web is like.
+/// Readers start at the seeds and follow links, as PageRank has it. Two bounds on the share that was read of what they
+/// see are proven, whatever the rest of the web is like.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,9 +27,8 @@ Examples:
   cashrank coverage --store ranks --seeds seeds.txt
   cashrank coverage --store ranks --by-host -n 20
 
-Without --seeds, readers start at the pages that were read before any link to them was seen. The bounds are for \
-readers who start there; of uniform PageRank, whose readers start anywhere, nearly nothing can be said. It reads the \
-kept links (`ingest --keep-links`) some 40 times, and works while an ingest is running.")]
+Without --seeds, readers start at the pages that were read before any link to them was seen. It reads the kept links \
+(`ingest --keep-links`) some 40 times, and works while an ingest is running.")]
 pub struct CoverageArgs {
     #[command(flatten)]
     store: StoreArg,

@@ -38,19 +38,15 @@ const EXAMPLES: &str = "\
 Examples:
   cashrank ingest crawl.jsonl.zst --store ranks --top 10
   CASHRANK_STORE=ranks cashrank ingest 2026-11-24.warc.gz --quiet
-  crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s
+  crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s --listen 127.0.0.1:8642
   cashrank ingest - --store ranks --spool --ack acked <pipe
   cashrank ingest graph.tsv.gz --store ranks --format adjacency
-  crawler --log - | cashrank ingest - --store ranks --snapshot-every 60s --listen 127.0.0.1:8642
-  cashrank ingest crawl.parquet --store ranks
 
 Run the same command again to resume where the last one stopped. Files that were read before are recognised by their \
-content and skipped; new ones are added. A higher --repeat adds passes. Settings that you leave out are those of the \
-store.
+content and skipped; new ones are added. Settings that you leave out are those of the store.
 
-A stream on standard input may be sent again from its start: nothing is counted twice. If it begins with all of the last \
-stream, only the rest is counted; if it differs, it is a new stream. If it could be either, because it ends early or differs \
-only after 16 MiB, it is refused: use --new-stream or --resume to decide.";
+A stream on standard input may be sent again from its start: nothing is counted twice. If it is unclear whether it is a new \
+one, it is refused: use --new-stream or --resume to decide.";
 
 /// Read crawl records into a store, and rank the pages.
 #[derive(clap::Args)]
@@ -64,9 +60,7 @@ pub struct IngestArgs {
     /// The store's directory; created if it does not exist [default: the environment variable CASHRANK_STORE].
     #[arg(long, value_name = "DIR", env = STORE, hide_env = true)]
     store: PathBuf,
-    /// Use at most this much memory, like 20G [default: 15/16 of what is available].
-    ///
-    /// The run stops at a checkpoint before it needs more; with more memory the same command continues.
+    /// Use at most this much memory, like 20G, and stop at a checkpoint before [default: 15/16 of what is available].
     #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
     memory: Option<u64>,
     /// Use at most N threads [default: the number of processors].
@@ -79,9 +73,7 @@ pub struct IngestArgs {
     rules: RulesArgs,
     /// Read only shard K of N of the crawl, for one of N stores that share it by host.
     ///
-    /// Shards are counted from 0: 0/4, 1/4, 2/4 and 3/4 are four stores. Records of hosts that fall to other shards are passed
-    /// over. `cashrank-cluster settle` ranks all shards together; the guide (formats/guide/machines.md) says more [default:
-    /// all records].
+    /// 0/4, 1/4, 2/4 and 3/4 are four stores, which `cashrank-cluster settle` ranks together; see formats/guide/machines.md.
     #[arg(long, help_heading = INPUT, value_name = "K/N", value_parser = parsed::<Shard>)]
     shard: Option<Shard>,
     /// Stop at the first record that cannot be used.
@@ -89,24 +81,19 @@ pub struct IngestArgs {
     strict: bool,
     #[command(flatten, next_help_heading = INPUT)]
     verify: ChecksumArgs,
-    /// Go on though an earlier input was not read to its end, because it is damaged or gone, say.
-    ///
-    /// What was read of it counts, the rest is left out.
+    /// Go on though an earlier input was not read to its end, because it is damaged or gone: the rest of it is left out.
     #[arg(long, help_heading = INPUT)]
     leave_unfinished: bool,
     /// How accurate rankings are to be: a total error of at most EPS, like 1e-6, or none [default: 0.01].
     ///
-    /// Importance is a share: that of all pages sums to 1. The total error is how far all importances together are from exact
-    /// PageRank, and a ranking is published only with a proof that it is at most EPS. Rankings come from the kept links (see
-    /// --keep-links). Without this option the error is at most 0.01, and where half a second is enough for less, it is less, down
-    /// to 1e-6. `none` publishes the rough ranking that reading the crawl once gives.
+    /// The error is how far all importances, which sum to 1, are from exact PageRank together; it is proven from the kept links
+    /// (see --keep-links). `none` publishes the rough ranking that reading the crawl once gives.
     #[arg(long, help_heading = RANKING, value_name = "EPS|none", value_parser = eps_or_none)]
     settle: Option<OrNone<f64>>,
     /// How much links count, like nofollow=0,external=2 [default: 1 each].
     ///
-    /// Kinds of links are nofollow, ugc, sponsored, internal and external; links to pages that fit a rule as of --scope have a
-    /// weight, too, as in url:*/tag/*=0. Weights are 0 to 1000. All that apply to a link, and the one that its record gives it,
-    /// are multiplied.
+    /// Kinds are nofollow, ugc, sponsored, internal, external, and rules as of --scope for the page linked to (url:*/tag/*=0).
+    /// Weights are 0 to 1000; all that apply to a link are multiplied.
     #[arg(long, help_heading = RANKING, value_name = "WEIGHTS", value_parser = parsed::<Follow>)]
     follow: Option<Follow>,
     /// The share of a page's importance that its links pass on [default: 0.85].
@@ -114,22 +101,19 @@ pub struct IngestArgs {
     damping: Option<f64>,
     /// Leave out the links of pages that were last fetched this long ago, like 90d [default: none].
     ///
-    /// Ages count back from the latest record. The pages stay in the ranking, as if they were only linked to. Not remembered: give
-    /// it each time.
+    /// Ages count back from the latest record. The pages stay in the ranking. Not remembered: give it each time.
     #[arg(long, help_heading = RANKING, value_name = "AGE|none", value_parser = age_or_none)]
     expire: Option<OrNone<Time>>,
     /// Disk space for the links of all pages, 1 to 4 bytes a link, or none.
     ///
-    /// Rankings with a proven error, `next`, `links`, `settle` and `compute` need the links. If they outgrow the space, they are
-    /// all dropped [default: for a new store 8G or half of the free space, whichever is less; otherwise as before].
+    /// If links outgrow the space, all are dropped: no proven error, `next`, `links`, `settle` or `compute` [default: as before;
+    /// for a new store 8G, or half of the free space if that is less].
     #[arg(long, alias = "keep-rows", help_heading = RANKING, value_name = "SIZE|none", value_parser = size_or_none)]
     keep_links: Option<OrNone<u64>>,
     /// Keep or drop links from a page to itself [default: drop].
     #[arg(long, help_heading = RANKING, value_name = "HOW", value_parser = words::<SelfLinks>(SelfLinks::ALL.map(|of| (of.name(), ""))))]
     self_links: Option<SelfLinks>,
-    /// Rank from nothing, and not from where the last ranking ended.
-    ///
-    /// The same records then give a ranking of the same bytes, whatever happened before.
+    /// Rank from nothing, and not from where the last ranking ended: the same records then give the same bytes.
     #[arg(long, help_heading = RANKING)]
     cold: bool,
     /// Spend at most this long on the accuracy of a ranking, and publish what was reached.
@@ -167,14 +151,10 @@ pub struct IngestArgs {
     /// Keep the stream in the store until a checkpoint covers it: after a crash, send the rest of it only.
     #[arg(long, help_heading = STREAMS)]
     spool: bool,
-    /// With --spool: write to FILE how many bytes are safely on disk, whenever it is more.
-    ///
-    /// At least every second. `-`: to standard output, one number per line.
+    /// With --spool: write to FILE how many bytes are safely on disk; `-`: to standard output, one number per line.
     #[arg(long, help_heading = STREAMS, value_name = "FILE", requires = "spool")]
     ack: Option<PathBuf>,
-    /// The stream is a new one, even if the last one did not end or begins with the same bytes.
-    ///
-    /// What the spool has of the last one is dropped.
+    /// The stream is a new one, even if the last one did not end or begins with the same bytes; the spool is dropped.
     #[arg(long, help_heading = STREAMS, conflicts_with = "resume")]
     new_stream: bool,
     /// The stream is the last one sent again, even if that had ended: from its start, or with --spool from where it ended.
@@ -182,15 +162,13 @@ pub struct IngestArgs {
     resume: bool,
     /// Read the inputs N times, as if the crawl was crawled N times.
     ///
-    /// From the second time on the kept links are used, a crawl of each page that was read. If no links are kept, the inputs are
-    /// read again. Standard input is read once only. Only rankings without --settle profit from it.
+    /// From the second time on the kept links are used, if there are any. Only rankings without --settle profit from it.
     #[arg(long, help_heading = PASSES, value_name = "N", default_value_t = 1)]
     repeat: u32,
     /// Rank by what was read in a part of the crawl only, like fixed:90d, and not by all links as they are now [default: auto].
     ///
-    /// While it reads, cashrank passes importance on along the links of each page, and keeps how much in a history; a window is a
-    /// part of that history. T is a time like 90d, by the times of fetches, or a number like 1.5, of turnovers: in one turnover
-    /// as much was passed on as all pages hold. The guide's chapter on rankings explains windows.
+    /// T is a time like 90d, by the times of fetches, or a number of turnovers, like 1.5: in one turnover as much importance was
+    /// passed on as all pages hold. The guide's chapter on rankings explains windows.
     #[arg(long, help_heading = WINDOWS, value_name = "WINDOW", value_parser = windows())]
     window: Option<WindowPolicy>,
     /// With --window auto: how far back it may reach, like 90d, or 3 for turnovers.
@@ -204,8 +182,7 @@ pub struct IngestArgs {
     marks: Option<u8>,
     /// Share what waits at a page out among all pages, if the page was not crawled for N rounds; 0: never [default: 8].
     ///
-    /// A round is as many records as there are pages. What waits at pages that were never crawled, or are gone, is shared out after
-    /// each round.
+    /// A round is as many records as there are pages.
     #[arg(long, help_heading = WINDOWS, value_name = "N")]
     recycle_after: Option<u8>,
     #[command(flatten)]

@@ -22,25 +22,19 @@ pub const INPUT: &str = "Input";
 pub struct RulesArgs {
     /// Count only these pages, like domain:example.org; with ! in front: all but these [default: all].
     ///
-    /// host:NAME, barehost:NAME (with and without www.), domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, where * matches
-    /// anything. May be repeated.
+    /// host:NAME, barehost:NAME (with or without www.), domain:NAME, prefix:HOST/FOLDERS or url:PATTERN with *. May be repeated.
     #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>)]
     scope: Vec<Scope>,
-    /// Remove these parameters from URLs, like tracking,session,utm_* [default: none].
-    ///
-    /// A `*` at the end of a name stands for any ending; `tracking` and `session` stand for lists of common names.
+    /// Remove these parameters from URLs, like utm_*; `tracking` and `session` are lists of common names [default: none].
     #[arg(long, value_name = "NAMES", value_parser = parsed::<DropParams>)]
     drop_params: Vec<DropParams>,
     /// The name of a field in JSON lines, where it is another, like url=response_url.
     ///
-    /// Fields of a record: url, links, fetched_at, status, redirect, digest, requested_url, final_url, base, method,
-    /// links_nofollow, links_rel, links_weight, revisit; of a link that is an object: link.url, link.rel, link.nofollow,
-    /// link.weight. Repeat the option, or separate several by commas.
+    /// Fields: url, links, fetched_at, status, redirect, digest, requested_url, final_url, base, method, links_nofollow, links_rel,
+    /// links_weight, revisit; of a link: link.url, link.rel, link.nofollow, link.weight. Separate several by commas.
     #[arg(long = "field", value_name = "FIELD=NAME", value_delimiter = ',', value_parser = parsed::<FieldChoice>)]
     fields: Vec<FieldChoice>,
-    /// Take the links of archived pages from their HTML, or from the crawler's own records of them [default: html].
-    ///
-    /// Those are the `outlink` lines in the metadata records of a WARC file.
+    /// Take the links of archived pages from their HTML, or from the `outlink` lines of WARC metadata [default: html].
     #[arg(long, value_name = "WHENCE", value_parser = words::<Outlinks>(Outlinks::ALL.map(|of| (of.name(), ""))))]
     outlinks: Option<Outlinks>,
 }
@@ -127,10 +121,9 @@ impl LimitArgs {
 /// Options for checksums.
 #[derive(clap::Args)]
 pub struct ChecksumArgs {
-    /// Also use records that come before damage, though no checksum covers them.
+    /// Also use records that come before damage in a packed file, though no checksum covers them.
     ///
-    /// A damaged part of a packed file ends without its checksum, so its records may be wrong, too. Without the option they
-    /// are left out where they can be, and no ranking is published where they could not.
+    /// Without this, they are left out where they can be, and no ranking is published where they could not.
     #[arg(long)]
     accept_unverified: bool,
 }

@@ -94,8 +94,7 @@ impl LevelArgs {
 pub struct SelectionArgs {
     /// Only these pages, like domain:example.org; with ! in front: all but these [default: all].
     ///
-    /// host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN, where * matches anything. Ranks stay those among
-    /// all pages. May be repeated.
+    /// host:NAME, barehost:NAME, domain:NAME, prefix:HOST/FOLDERS or url:PATTERN with *. May be repeated.
     #[arg(long, value_name = "PAGES", value_parser = parsed::<Scope>)]
     scope: Vec<Scope>,
     /// Leave out pages that are gone: that answered 404 or 410 when they were last fetched.

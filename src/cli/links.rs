@@ -15,8 +15,8 @@ Examples:
   cashrank links https://example.org/ --in -n 20 --store ranks
   cashrank links https://example.org/ --in --json --store ranks
 
-The links are those that the last visit of each page found, as of the current snapshot. They come from the store \
-(`ingest --keep-links`); no input is read. --in reads all kept links once. Both work while an ingest is running.")]
+The links are those that the last visit of each page found, as of the current snapshot (`ingest --keep-links`). --in \
+reads all of them once.")]
 pub struct LinksArgs {
     /// A URL in any form, or the name of a node.
     #[arg(value_name = "URL")]

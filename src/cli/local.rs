@@ -27,14 +27,12 @@ use super::output::OutputTarget;
 #[command(after_help = "\
 Examples:
   cashrank local --store ranks --domain host:www.example.org -n 500 > fetch.txt
-  cashrank local --store ranks --domain domain:example.org --ranks ranks.tsv
-  cashrank local --store ranks --domain file:pages.txt -n 100 --select sc --json
+  cashrank local --store ranks --domain file:pages.txt --ranks ranks.tsv
   cashrank local --store ranks --domain host:a.org -n 200 --to heritrix-schedule -o job/action/next.schedule
 
 If you crawl only one site, the ranks of its pages are wrong, since importance also flows in from outside. Fetch the \
-pages listed, ingest them into the same store, and ask again. After a few rounds, with as many pages outside as the \
-domain has or twice as many, most of the error is gone (Davis, Dhillon: Estimating the global PageRank of web \
-communities, 2006; see formats/guide/local.md).
+pages listed, ingest them into the same store, and ask again, until as many pages outside were fetched as the domain has \
+or twice as many (Davis, Dhillon: Estimating the global PageRank of web communities, 2006; see formats/guide/local.md).
 
 Without -n the domain's pages are printed with their estimated ranks:
   importance  the estimated PageRank in the whole web, scaled so that the domain's pages sum to 1
@@ -51,15 +49,13 @@ pub struct LocalArgs {
     n: Option<u64>,
     /// Which pages outside to list [default: share].
     ///
-    /// share: by the PageRank that flows into them from the domain and from pages that link into it; sc: by Stochastic
-    /// Complementation, the paper's own (a score is then the page's influence, its equation 7); pf: by PageRank flow; outlink: by
-    /// links from the domain; random.
+    /// share: by the PageRank that flows into them from the domain and pages that link into it; sc: by Stochastic Complementation,
+    /// the paper's own; pf: by PageRank flow; outlink: by links from the domain; random.
     #[arg(long, value_name = "WHICH", requires = "n", value_parser = words::<Policy>(Policy::ALL.map(|of| (of.name(), ""))))]
     select: Option<Policy>,
     /// How to estimate ranks in the whole web.
     ///
-    /// extrapolated: to where all pages outside would be fetched; sc (also plain): as in the paper, whose method is
-    /// `--select sc --estimate sc`, Stochastic Complementation.
+    /// extrapolated: to where all pages outside would be fetched; sc (also plain): as in the paper.
     #[arg(long, value_name = "HOW", default_value = "extrapolated", action = clap::ArgAction::Set,
         value_parser = one_of([("extrapolated", ""), ("sc", ""), ("plain", "")], |name| Ok(name == "extrapolated")))]
     estimate: bool,

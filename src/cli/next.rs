@@ -26,16 +26,12 @@ const LISTED_BYTES: u64 = 400;
 
 /// List the pages to crawl next, best first.
 ///
-/// Uses the last snapshot and the kept links. It takes no lock, so it works while an ingest runs. Pages that were
-/// fetched or found gone (404, 410) are never listed as new. Pages whose fetch failed (5xx, 403, or a crawler's own
-/// negative code, as for timeouts or robots.txt) are listed again after --retry-after, until they have failed
-/// --max-failures times in a row. For this, ingest the records of failed fetches, too. With --seeds, it works before
-/// the first ingest.
+/// Uses the last snapshot and the kept links, and works while an ingest runs. Pages whose fetch failed (5xx, 403, or a
+/// crawler's own negative code) are listed again after --retry-after: ingest the records of failed fetches, too.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   cashrank next --store ranks -n 1000 > urls.txt
-  cashrank next --store ranks -n 500 --per-host 10 --known-hosts
   cashrank next --store ranks -n 500 --per-host 10 --scope domain:example.org
   cashrank next --store ranks -n 1000 --strategy fica:k=10000 --to jsonl
   cashrank next --store ranks -n 1000 --budget discovery=0.7 --older-than 30d --to scrapy
@@ -48,9 +44,7 @@ Examples:
 The same store gives the same list. The guide (formats/guide/next.md) has recipes for Nutch, Heritrix, StormCrawler \
 and Browsertrix.")]
 pub struct NextArgs {
-    /// The store's directory [default: the environment variable CASHRANK_STORE].
-    ///
-    /// May be repeated, for all shards of a crawl that were ranked together: their lists are merged.
+    /// The store's directory; repeated for all shards of a crawl [default: the environment variable CASHRANK_STORE].
     #[arg(long = "store", value_name = "DIR", env = STORE, hide_env = true)]
     stores: Vec<PathBuf>,
     /// List at most N pages.
@@ -65,8 +59,8 @@ pub struct NextArgs {
     exclude: Vec<PathBuf>,
     /// Begin with those URLs in this file that were not fetched yet, one per line; `-`: standard input.
     ///
-    /// In the file's order. Comments (`#`), what follows a tab, and lines that are no http or https URL are skipped. If there is no
-    /// store or no snapshot yet, the list is these URLs. May be repeated.
+    /// In the file's order. Comments (`#`), what follows a tab, and lines that are no http or https URL are skipped. Works before
+    /// the first ingest, too. May be repeated.
     #[arg(long, value_name = "FILE", conflicts_with = "refetch")]
     seeds: Vec<PathBuf>,
     /// The format to write.

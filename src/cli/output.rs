@@ -46,9 +46,7 @@ pub enum Keep {
 /// Options `-o FILE` and `--force` of commands that write a result.
 #[derive(clap::Args)]
 pub struct OutputArgs {
-    /// The file; `-` or none: standard output.
-    ///
-    /// It appears under this name once it is complete.
+    /// The file, which appears once it is complete; `-` or none: standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace the file if it exists, unless the command reads it.

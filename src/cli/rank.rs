@@ -23,23 +23,21 @@ use super::table::FactList;
 #[command(after_help = "\
 Examples:
   cashrank rank https://example.org/ https://example.org/about --store ranks
-  cashrank rank https://example.org/a https://example.org/b --store ranks
   cashrank rank example.org --level domain --store ranks
   cashrank rank --from urls.txt --to csv --store ranks > ranks.csv
   cut -f1 pages.tsv | cashrank rank - --store ranks
   cashrank rank https://example.org/ --store ranks-0 --store ranks-1
 
-The percentile is the share of pages, in percent, that do not rank higher. For several pages, it shows which is \
-certainly more important: they differ by more than the certified bound on errors.
+The percentile is the share of pages, in percent, that do not rank higher. Of several pages, one is certainly more \
+important if they differ by more than the certified bound on errors.
 
---from, and - in place of URLs, look up lists of any length. The table has the columns url (in canonical form), rank, \
-importance and state: crawled, not crawled, failed, gone, or unknown for a URL that the store does not know.")]
+--from, and - in place of URLs, print a table with the columns url (in canonical form), rank, importance and state: \
+crawled, not crawled, failed, gone or unknown.")]
 pub struct RankArgs {
     /// URLs in any form, or names of nodes or sites; `-`: a list on standard input, as with --from.
     #[arg(value_name = "URL", required_unless_present = "from")]
     urls: Vec<String>,
-    /// Look up all URLs in this file, one per line, and print a table with a row for each; `-`: standard input. Blank lines, comments
-    /// (`#`) and what follows a tab do not count.
+    /// Look up the URLs in this file, one per line, and print a table; `-`: standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "urls")]
     from: Option<PathBuf>,
     /// Print a table in this format [default with --from: tsv].

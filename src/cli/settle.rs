@@ -26,12 +26,9 @@ Examples:
   cashrank settle --store ranks --until 1e-6
   cashrank settle --store ranks --until 1e-8 --settle-time 10m
 
-Each sweep over the links brings importance closer to exact PageRank. They are the latest links of every page, which the store \
-keeps (`ingest --keep-links`); no input is read. This takes 50 bytes of memory per page, and up to 66 MiB of buffers. The store is \
-locked meanwhile: no ingest can run, but rankings can be read.
-
-The new snapshot replaces the one made after the same records, if it is more accurate. If you stop the command (Ctrl-C), nothing is \
-published; run it again to start over.")]
+No input is read, only the kept links (`ingest --keep-links`). This takes 50 bytes of memory per page, and up to 66 MiB of \
+buffers. The store is locked meanwhile: no ingest can run, but rankings can be read. The new snapshot replaces the one made \
+after the same records, if it is more accurate.")]
 pub struct SettleArgs {
     #[command(flatten)]
     store: StoreArg,

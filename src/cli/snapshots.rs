@@ -66,9 +66,7 @@ impl SnapshotArg {
 /// The store option of commands that read the shards of a crawl as one store.
 #[derive(clap::Args)]
 pub struct StoresArg {
-    /// The store's directory [default: the environment variable CASHRANK_STORE].
-    ///
-    /// May be repeated, for all shards of a crawl that were ranked together: they are read as one store of all their pages.
+    /// The store's directory; repeated for all shards of a crawl [default: the environment variable CASHRANK_STORE].
     #[arg(long = "store", value_name = "DIR", env = STORE, hide_env = true, required = true)]
     pub all: Vec<PathBuf>,
 }
@@ -120,8 +118,8 @@ pub fn check_one(stores: &[PathBuf], given: &[(bool, &str)]) -> anyhow::Result<(
 pub struct KeepArg {
     /// How many snapshots to keep, or by which rule; 0: all.
     ///
-    /// recent=10,hourly=24,daily=30,monthly=all keeps the newest 10; of each of the newest 24 hours that have any the newest one, by
-    /// its latest fetch; the same of 30 days; and of all months. Those pinned by `cashrank snapshots --pin` stay, too.
+    /// recent=10,hourly=24,daily=30,monthly=all keeps the newest 10, and the newest of each of 24 hours, 30 days and all months.
+    /// Those pinned by `cashrank snapshots --pin` stay, too.
     #[arg(long, value_name = "N|RULE", default_value_t = KeepSnapshots::USUAL)]
     pub keep_snapshots: KeepSnapshots,
 }

@@ -34,14 +34,11 @@ Examples:
   cashrank stat --store ranks --record > ranking.json
   cashrank stat --store ranks-0 --store ranks-1
 
-Counts are those of the current snapshot, so the command works while an ingest is running. Before the first snapshot they are \
-those of the last checkpoint, and while an ingest is running unknown.")]
+Counts are those of the current snapshot, or before the first one those of the last checkpoint.")]
 pub struct StatArgs {
     #[command(flatten)]
     stores: StoresArg,
-    /// Print one JSON object, for programs.
-    ///
-    /// It also has how the ranking was made, and disk and memory by their parts.
+    /// Print one JSON object, for programs; it has more than the text.
     #[arg(long)]
     json: bool,
     /// Print what the ranking was made of, to cite it and to make it again, as one JSON object.

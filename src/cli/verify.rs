@@ -21,16 +21,11 @@ Examples:
   cashrank verify --store ranks
   cashrank verify --deep --store ranks --json
 
-Without --deep it reads what an ingest reads when it starts (all cash, which must add up, the fingerprints of URLs, \
-and the end of the URLs), the marks, and the current snapshot.
+Without --deep it reads what an ingest reads when it starts (all cash, which must add up, fingerprints, and the end of \
+the URLs), the marks, and the current snapshot. With --deep it reads every file (about 12.5 bytes of memory a page).
 
-With --deep it reads everything: also all URLs, each compared with its fingerprint; the index, rebuilt from the \
-fingerprints, none of which may occur twice (about 12.5 bytes of memory a page); the history; all pages of \
-store.redb; the warm start; and all snapshots.
-
-Nothing is changed. Each damaged file is reported, with the consequences and what to do; the exit code is then 5. A \
-file that cannot be read is not damage: the exit code is then 7. While an ingest is running, only snapshots and the \
-URLs that they use are checked. This command never makes an ingest wait.")]
+Nothing is changed. Each damaged file is reported, with what to do; the exit code is then 5, or 7 if a file cannot be \
+read. While an ingest is running, only snapshots and the URLs that they use are checked.")]
 pub struct VerifyArgs {
     #[command(flatten)]
     store: StoreArg,

@@ -31,29 +31,16 @@ Examples:
   cashrank compare ranks --snapshot 2026-11-01 --level host --moved 20
 
 The first line says whether the two agree: whether they are no farther apart than the sum of their bounds allows, so that \
-both may be rankings of the same links. A file of scores has no bound, and counts as exact there.
+both may be rankings of the same links. A file of scores counts as exact there.
 
 With one side, a store or a snapshot is compared with the ranking before it, and a file with the store that CASHRANK_STORE \
-names. Without sides it is that store.
+names. With --snapshot, LEFT is a store, and its older snapshot is compared with RIGHT, or with its current snapshot.
 
-With --snapshot, LEFT is a store, and its older snapshot is compared with RIGHT, or with its current snapshot.
+A move is certain if the errors that both rankings may have cannot explain it. Where pages were added, the importance of the \
+others falls, for all sums to 1: diluted_pages counts the pages whose change is that of the mean page.
 
-With --level and --measure, the rankings of sites or by a measure beside both snapshots are compared, scores as shares of \
-their sum; what is said of pages is then of sites.
-
-With --moved, pages that rose come with the largest gain first, pages that fell with the largest loss first, relative to \
-their importance before unless --by says otherwise, and only pages among the first --top. Ties go to the larger change of importance, then to the better rank now, then to the page that appeared first (for files \
-and two stores: by a hash of the name). New and missing pages, which one side lacks, are ordered by rank.
-
-A change is certain if the errors that both rankings may have (their accuracy) cannot explain it: then PageRank itself changed, for \
-the links that each snapshot knows. Every other page of both sides counts as unchanged. The accuracy of files is unknown, so \
-any change counts.
-
-Where pages were added, the importance of the others falls, for all sums to 1. diluted_pages counts those of the \
-pages that rose or fell whose change is that of the mean page, and dilution_l1 says how much of l1 is such change.
-
-Two snapshots of one store are read side by side, and only the lists take memory. Anything else is joined by name, \
-which takes about 64 bytes per page, and files are read twice.")]
+Two snapshots of one store are read side by side. Anything else is joined by name, which takes about 64 bytes of memory \
+per page.")]
 pub struct CompareArgs {
     /// A store (its current snapshot), a snapshot, or `name<TAB>score` lines (plain, gzip or zstd). With one bare
     /// number a line, names are line numbers from 0 [default: the environment variable CASHRANK_STORE].
@@ -71,9 +58,7 @@ pub struct CompareArgs {
     /// 0: only sums.
     #[arg(long, value_name = "N")]
     moved: Option<usize>,
-    /// Compare moves by change of importance, by change relative to the importance before, or by rank.
-    ///
-    /// By rank, only pages are listed whose importance changed in the same direction.
+    /// Order by change of importance, by that relative to the importance before, or by rank.
     #[arg(long, value_name = "KEY", default_value = "relative", value_parser = words::<By>(By::ALL.map(|by| (by.name(), ""))), requires = "moved")]
     by: By,
     /// List only pages that are among the first K on either side.

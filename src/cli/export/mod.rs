@@ -26,16 +26,11 @@ use super::snapshots::{RankingArgs, check_one};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  cashrank export --to parquet --sort host -o ranks.parquet --store ranks
   cashrank export --to tsv --sort rank --store ranks | head
-  cashrank export --to tsv --measure harmonic --level host --store ranks
   cashrank export --to parquet --measure importance,harmonic,in-degree -o ranks.parquet --store ranks
-  cashrank export --links --to common-crawl -o graph --store ranks
-  cashrank export --records -o store.jsonl.zst --store ranks
   cashrank export --links --level host --site-links once --to tsv --store ranks
+  cashrank export --records -o store.jsonl.zst --store ranks
   cashrank export --to common-crawl --level domain --store ranks | gzip > domain-ranks.txt.gz
-  cashrank export --to solr --score log -o external_importance --store ranks
-  cashrank export --to sqlite -o ranks.sqlite --store ranks
   cashrank export --to jsonl --since 2026-11-01 --store ranks
   cashrank export --to elasticsearch --into pages --score log --store ranks | split -l 20000 - bulk.
   cashrank export --to parquet --sort rank -o ranks.parquet --store ranks-0 --store ranks-1
@@ -52,20 +47,16 @@ pub struct ExportArgs {
     to: Option<String>,
     /// Write what the store knows as crawl records, from which `ingest` makes the same store again.
     ///
-    /// With the same ranking, states and counts: pages in the order of their last fetch, with the kept links, and all others. -o
-    /// names a file that ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet.
+    /// -o names a file that ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet.
     #[arg(long, conflicts_with_all = ["to", "links", "sort", "cash", "without_gone", "score", "score_field", "into", "since",
         "level", "measure", "scope", "numbers"])]
     records: bool,
     /// Write the links that the store keeps, sorted by source; with --level, those between sites.
     ///
-    /// `tsv` is a link per line; `common-crawl` makes a directory of two files, the pages and the links as pairs of their
-    /// numbers. Links between sites have weights.
+    /// `tsv` is a link per line; `common-crawl` a directory of pages and links in two files. Links between sites have weights.
     #[arg(long, conflicts_with_all = ["sort", "cash", "without_gone", "score", "score_field", "into", "since"])]
     links: bool,
-    /// In `tsv`, write links as numbers of pages or sites, from 0 in the order of their first appearance.
-    ///
-    /// URLs are held in memory, numbers are not.
+    /// In `tsv`, write links as numbers of pages or sites, from 0 in the order of their first appearance; takes less memory.
     #[arg(long, requires = "links")]
     numbers: bool,
     #[command(flatten)]
@@ -74,14 +65,10 @@ pub struct ExportArgs {
     output: SummedOutputArgs,
     /// The order of the pages [default: id; for solr: url].
     ///
-    /// All but id are sorted, in at most 256 MiB of memory; what does not fit goes to a temporary file beside the output, or for
-    /// standard output in TMPDIR.
+    /// All but id are sorted, by a temporary file beside the output, or for standard output in TMPDIR.
     #[arg(long, value_name = "ORDER", value_parser = words::<Order>(Order::ALL.map(|of| (of.name(), of.about()))))]
     sort: Option<Order>,
-    /// Add the columns `cash` and `distributed`, C and H of the paper behind `ingest --window`.
-    ///
-    /// As shares of all cash, and of all that was distributed in the ranking's window. Of a ranking that is no window's,
-    /// `distributed` is what pages would distribute in the long run.
+    /// Add the columns `cash` and `distributed`, C and H of the paper behind `ingest --window`, as shares of all.
     #[arg(long)]
     cash: bool,
     #[command(flatten)]
@@ -133,8 +120,8 @@ impl ScoringArgs {
 struct SinceArgs {
     /// Write only what is new or has changed since this snapshot, by its number or by a time.
     ///
-    /// Those are scores that moved by more than the errors of both rankings may be, and pages found gone (404, 410) since. Tables
-    /// have a column `change`: new, changed, diluted (as the mean page: it only gave way to new pages) or gone.
+    /// Changed are scores that moved by more than the errors of both rankings may be. Tables have a column `change`: new, changed,
+    /// diluted (it only gave way to new pages) or gone (404, 410).
     #[arg(long, value_name = "N|TIME", value_parser = parsed::<SnapshotSelector>)]
     since: Option<SnapshotSelector>,
     /// Count a score as changed if it moved by at least this share of what it was, like 0.1.
