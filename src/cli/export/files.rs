@@ -58,16 +58,15 @@ impl ExportArgs {
 
     /// Writes the ranks of hosts or domains, which must have been computed before.
     pub(super) fn export_ranks(&self, output: &OutputTarget) -> anyhow::Result<Exit> {
-        let scoring = &self.scoring;
-        let score = scoring.score.is_some() || scoring.score_field.is_some();
         anyhow::ensure!(
             self.ranking.level.is_importance()
                 && self.sort.is_none()
                 && self.pages.selection().is_all()
-                && !score
-                && scoring.into.is_none()
+                && self.score.is_none()
+                && self.score_field.is_none()
+                && self.into.is_none()
                 && !self.cash
-                && self.since.since.is_none(),
+                && self.since.is_none(),
             "common-crawl has measures, columns and an order of its own: leave --measure, --sort, --scope, --score, \
              --score-field, --into, --cash, --without-gone and --since out"
         );

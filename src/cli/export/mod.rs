@@ -71,21 +71,6 @@ pub struct ExportArgs {
     /// Add the columns `cash` and `distributed`, C and H of the paper behind `ingest --window`, as shares of all.
     #[arg(long)]
     cash: bool,
-    #[command(flatten)]
-    scoring: ScoringArgs,
-    #[command(flatten)]
-    since: SinceArgs,
-    #[command(flatten)]
-    memory: MemoryArg,
-}
-
-const MEASURES: &str = "\
-The ranking by this measure, which `cashrank compute` made. A table has a column named by it, and may have several measures: \
-importance,harmonic,in-degree; ranks are those of the first [default: importance, which each snapshot has]";
-
-/// The scores that formats of scores hold.
-#[derive(clap::Args)]
-pub(super) struct ScoringArgs {
     /// The score of a page, in formats that hold one; tables get a column of this name [default: importance].
     #[arg(long, value_name = "SCORE", value_parser = words::<Score>(Score::ALL.map(|of| (of.name(), of.about()))))]
     score: Option<Score>,
@@ -95,29 +80,6 @@ pub(super) struct ScoringArgs {
     /// What holds the documents: the index of elasticsearch, or vespa's NAMESPACE:TYPE.
     #[arg(long, value_name = "NAME")]
     into: Option<String>,
-}
-
-impl ScoringArgs {
-    fn check(&self, format: Format) -> anyhow::Result<()> {
-        let (content, name) = (format.content(), format.name());
-        let field = self.score_field.as_ref().map(|_| "--score-field");
-        if let Some(option) = field.or(self.into.as_ref().map(|_| "--into")) {
-            anyhow::ensure!(
-                content == Content::Field,
-                "{option}: {name} has no documents with fields"
-            );
-        }
-        anyhow::ensure!(
-            format != Format::Vespa || self.into.is_some(),
-            "vespa needs --into NAMESPACE:TYPE, like web:page"
-        );
-        Ok(())
-    }
-}
-
-/// Options that select what changed since an older snapshot.
-#[derive(clap::Args)]
-struct SinceArgs {
     /// Write only what is new or has changed since this snapshot, by its number or by a time.
     ///
     /// Changed are scores that moved by more than the errors of both rankings may be. Tables have a column `change`: new, changed,
@@ -127,7 +89,13 @@ struct SinceArgs {
     /// Count a score as changed if it moved by at least this share of what it was, like 0.1.
     #[arg(long, value_name = "RATIO", value_parser = ratio, requires = "since")]
     least: Option<f64>,
+    #[command(flatten)]
+    memory: MemoryArg,
 }
+
+const MEASURES: &str = "\
+The ranking by this measure, which `cashrank compute` made. A table has a column named by it, and may have several measures: \
+importance,harmonic,in-degree; ranks are those of the first [default: importance, which each snapshot has]";
 
 fn ratio(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -212,7 +180,7 @@ impl ExportArgs {
             level,
             (self.records, "--records"),
             (self.links, "--links"),
-            (self.since.since.is_some(), "--since"),
+            (self.since.is_some(), "--since"),
         ];
         check_one(&self.ranking.stores.all, &of_one)?;
         let output = self.output.open()?;
@@ -278,9 +246,9 @@ impl ExportArgs {
             cash: self.cash,
             more: further.iter().map(|(column, _)| column.clone()).collect(),
             change: since.is_some(),
-            kind: self.scoring.score,
-            field: self.scoring.score_field.clone(),
-            into: self.scoring.into.clone(),
+            kind: self.score,
+            field: self.score_field.clone(),
+            into: self.into.clone(),
             without_gone: self.pages.without_gone,
             pages: ranking.ranked(),
             folder: Some(folder.clone()),
@@ -345,15 +313,15 @@ impl ExportArgs {
 
     /// Opens the older ranking of `--since`, if it is given.
     fn changes(&self) -> Result<Option<ChangeFilter>> {
-        let Some(since) = self.since.since else {
-            return Ok(None);
+        let open = |since| {
+            let snapshot = Snapshot::of(&RealDisk, self.ranking.store(), Some(since))?;
+            Ok(ChangeFilter {
+                older: self.ranking.level.open(snapshot, &self.memory)?,
+                least: self.least,
+                counts: Default::default(),
+            })
         };
-        let snapshot = Snapshot::of(&RealDisk, self.ranking.store(), Some(since))?;
-        Ok(Some(ChangeFilter {
-            older: self.ranking.level.open(snapshot, &self.memory)?,
-            least: self.since.least,
-            counts: Default::default(),
-        }))
+        self.since.map(open).transpose()
     }
 
     /// Opens the rankings by all measures but the first, whose scores are further columns of the table.
@@ -374,16 +342,27 @@ impl ExportArgs {
     }
 
     fn check(&self, format: Format) -> anyhow::Result<()> {
-        self.scoring.check(format)?;
+        let (content, name) = (format.content(), format.name());
+        let field = self.score_field.as_ref().map(|_| "--score-field");
+        if let Some(option) = field.or(self.into.as_ref().map(|_| "--into")) {
+            anyhow::ensure!(
+                content == Content::Field,
+                "{option}: {name} has no documents with fields"
+            );
+        }
+        anyhow::ensure!(
+            format != Format::Vespa || self.into.is_some(),
+            "vespa needs --into NAMESPACE:TYPE, like web:page"
+        );
         // It needs all rows, not only the changed ones.
         anyhow::ensure!(
-            self.since.since.is_none() || format != Format::Solr,
+            self.since.is_none() || format != Format::Solr,
             "--since: Solr takes all scores from one file, and pages that are not in it would have none; export all, or \
              --to scores"
         );
         let by = self.ranking.level.measure().map(measure).transpose()?;
         let are_shares = by.is_none_or(|measure| measure.scores == ScoreKind::Share);
-        let is_scaled = (self.scoring.score).is_some_and(|score| score != Score::Importance);
+        let is_scaled = (self.score).is_some_and(|score| score != Score::Importance);
         anyhow::ensure!(
             are_shares || !is_scaled,
             "--score: ratio and log are those of importances, which sum to 1; scores of this measure do not: leave out --score, or \
@@ -391,14 +370,13 @@ impl ExportArgs {
         );
         let is_several = self.ranking.level.measures().len() > 1;
         anyhow::ensure!(
-            format.content() == Content::Table || !self.cash && !is_several,
-            "{}: {} has no columns; choose --to tsv, csv, jsonl or parquet",
+            content == Content::Table || !self.cash && !is_several,
+            "{}: {name} has no columns; choose --to tsv, csv, jsonl or parquet",
             if self.cash {
                 "--cash"
             } else {
                 "several measures"
-            },
-            format.name()
+            }
         );
         Ok(())
     }
