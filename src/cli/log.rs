@@ -1,6 +1,6 @@
 //! Output of long-running commands: verbosity, time stamps and progress.
 
-use std::io::{IsTerminal, stderr, stdout};
+use std::io::{IsTerminal, stderr};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
@@ -40,21 +40,6 @@ fn at_its_time(text: &str) -> String {
     format!("{} {text}", jiff::Timestamp::now().strftime("%FT%TZ"))
 }
 
-/// Returns the width in columns of the terminal at standard output; `None` if that is not a terminal: nothing is cut.
-pub fn width() -> Option<usize> {
-    let (width, _) = terminal_size::terminal_size_of(stdout())?;
-    stdout().is_terminal().then_some(width.0.into())
-}
-
-/// Cuts `text` to at most `columns` characters, with `...` in place of the rest.
-pub fn cut(text: &str, columns: usize) -> String {
-    if text.chars().count() <= columns {
-        return text.to_owned();
-    }
-    let kept = columns.saturating_sub(3);
-    text.chars().take(kept).chain("...".chars()).collect()
-}
-
 const TICK: Duration = Duration::from_millis(100);
 
 /// Runs `work`, which settles, while another thread, if one can be started, shows its progress on a terminal.
@@ -90,12 +75,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_have_their_time_and_texts_their_width() {
+    fn lines_have_their_time() {
         let line = at_its_time("read");
         let (time, text) = line.split_once(' ').unwrap();
         assert!(time.parse::<jiff::Timestamp>().is_ok(), "{time}");
         assert_eq!(text, "read");
-        assert_eq!(cut("http://ä.example/", 17), "http://ä.example/");
-        assert_eq!(cut("http://ä.example/long", 12), "http://ä....");
     }
 }

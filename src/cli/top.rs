@@ -9,9 +9,8 @@ use cashrank_store::snapshot::export::Page;
 use cashrank_store::snapshot::{LevelRanking, Selection, Snapshot};
 use cashrank_store::store::RealDisk;
 
-use super::common::{self, Exit, MemoryArg, print, print_json, records, thousands};
+use super::common::{self, Exit, MemoryArg, print, print_json, records, shown, thousands};
 use super::levels::{SelectionArgs, certain_of, counted_of, sureness_of};
-use super::log::{cut, width};
 use super::snapshots::RankingArgs;
 use super::table::TextTable;
 
@@ -31,7 +30,7 @@ Examples:
   cashrank top --snapshot 2026-11-01 --store ranks --json
   cashrank top --store ranks-0 --store ranks-1
 
-Importance is a share: all pages sum to 1. Long URLs are truncated on a terminal, and complete elsewhere.")]
+Importance is a share: all pages sum to 1.")]
 pub struct TopArgs {
     #[command(flatten)]
     ranking: RankingArgs,
@@ -109,24 +108,16 @@ fn show_of(rankings: Rankings<'_>, top: &Top) -> anyhow::Result<Exit> {
             level.singular()
         },
     );
-    // Counts the columns before the URL: two numbers, and the spaces between.
-    let left = width().map(|width| width.saturating_sub(ranks + 27).max(20));
-    let shown = |name: &str, left: Option<usize>| {
-        let name = common::shown(name);
-        left.map_or(name.to_string(), |left| cut(&name, left))
-    };
     let named = |row: &Page<'_>| {
-        let site = row.site.as_ref();
+        let (name, site) = (shown(&row.url), row.site.as_ref());
         let Some((site, best)) = site.and_then(|site| Some((site, site.best.as_deref()?))) else {
-            return shown(&row.url, left);
+            return name.into_owned();
         };
         let mark = match site.best_state {
             Some(PageState::Gone) => "best (gone)",
             _ => "best",
         };
-        let before = sites + mark.len() + 4;
-        let best = shown(best, left.map(|left| left.saturating_sub(before).max(20)));
-        format!("{:<sites$}  {mark}: {best}", shown(&row.url, left))
+        format!("{name:<sites$}  {mark}: {}", shown(best))
     };
     let table = TextTable::<Page<'_>>::new("  ")
         .number("rank", ranks, |row| thousands(row.rank))

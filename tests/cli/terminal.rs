@@ -98,27 +98,6 @@ fn only_text_goes_to_a_terminal() {
     }
 }
 
-/// URLs are cut to the width, and complete in a pipe. Nothing is coloured.
-#[test]
-fn urls_are_cut_to_the_width() {
-    let lab = Lab::on_disk();
-    let long = format!("http://a.example/{}", "long".repeat(40));
-    lab.file(
-        "a",
-        format!("{{\"url\":\"{long}\",\"status\":200,\"links\":[]}}\n"),
-    );
-    lab.run("ingest a --store s").exits(0);
-    let Some(shown) = on_terminal(&lab, "top --store s", "", "") else {
-        return;
-    };
-    let shown = shown.exits(0).out;
-    assert!(!shown.contains('\x1b'), "{shown:?}");
-    let url = shown.lines().find(|line| line.contains("http://")).unwrap();
-    assert!(url.trim_end().ends_with("...") && url.trim_end().chars().count() <= 80);
-    let piped = lab.run("top --store s").exits(0).out;
-    assert!(piped.contains(&long), "{piped}");
-}
-
 /// A terminal interprets control characters: names must not contain any.
 #[test]
 fn names_do_not_move_the_cursor() {
