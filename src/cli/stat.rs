@@ -68,12 +68,13 @@ struct RankingStat {
 
 /// Reads the rankings beside the current snapshot. An unreadable one is reported, and determines the exit code.
 fn rankings(store: &Path) -> cashrank::Result<(Vec<RankingStat>, Exit)> {
-    let kept = snapshots(&RealDisk, store)?;
-    let current = kept.into_iter().filter(|kept| kept.current);
-    let names = current.flat_map(|kept| kept.computed);
+    let kept = snapshots(&RealDisk, store)?.into_iter();
+    let computed = kept
+        .filter(|kept| kept.current)
+        .flat_map(|kept| kept.computed);
     let (mut found, mut exit) = (Vec::new(), Exit::Done);
-    for name in names {
-        match ranking(store, name) {
+    for of in computed {
+        match ranking(store, of) {
             Ok(ranking) => found.extend(ranking),
             Err(error) => {
                 say!("cashrank: {error}");
@@ -84,19 +85,23 @@ fn rankings(store: &Path) -> cashrank::Result<(Vec<RankingStat>, Exit)> {
     Ok((found, exit))
 }
 
-fn ranking(store: &Path, name: ComputedName) -> cashrank::Result<Option<RankingStat>> {
+fn ranking(store: &Path, of: ComputedName) -> cashrank::Result<Option<RankingStat>> {
     let name = RankingName {
-        level: name.level,
-        measure: Some(name.measure),
+        level: of.level,
+        measure: Some(of.measure),
     };
     let ranking = LevelRanking::open(&RealDisk, Snapshot::latest(&RealDisk, store)?, &name, None)?;
     let certain_top = ranking.certain_top()?;
-    let certain = certain_of(&ranking, certain_top);
-    let certain = certain.map_or(String::new(), |certain| format!("; {certain}"));
-    Ok(ranking.computed().map(|info| RankingStat {
-        info: info.clone(),
+    let certain = certain_of(&ranking, certain_top).map(|certain| format!("; {certain}"));
+    Ok(ranking.computed().cloned().map(|info| RankingStat {
+        text: format!(
+            "{} by {}{}",
+            info.level.plural(),
+            sureness(&info),
+            certain.unwrap_or_default()
+        ),
         certain_top,
-        text: format!("{} by {}{certain}", info.level.plural(), sureness(info)),
+        info,
     }))
 }
 
@@ -141,26 +146,30 @@ const PARTS: [(&str, &[&str]); 11] = [
     ("spool", &["spool"]),
 ];
 
-struct DiskUsage {
-    parts: Vec<(&'static str, u64)>,
-    total: u64,
-}
+/// Bytes of the parts of a store, and in the end their total.
+struct DiskUsage(Vec<(&'static str, u64)>);
 
 impl serde::Serialize for DiskUsage {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(self.parts.iter().copied().chain([("total", self.total)]))
+        to.collect_map(self.0.iter().copied())
     }
 }
 
 impl DiskUsage {
     fn of(store: &Path) -> io::Result<DiskUsage> {
-        let parts = PARTS.iter().map(|(part, files)| {
+        let (mut all, mut total) = (Vec::new(), 0);
+        for (part, files) in PARTS {
             let bytes = files.iter().map(|file| bytes_of(&store.join(file)));
-            Ok((*part, bytes.sum::<io::Result<u64>>()?))
-        });
-        let parts = parts.collect::<io::Result<Vec<_>>>()?;
-        let total = parts.iter().map(|(_, bytes)| bytes).sum();
-        Ok(DiskUsage { parts, total })
+            let bytes = bytes.sum::<io::Result<u64>>()?;
+            total += bytes;
+            all.push((part, bytes));
+        }
+        all.push(("total", total));
+        Ok(DiskUsage(all))
+    }
+
+    fn total(&self) -> u64 {
+        self.0.last().map_or(0, |(_, total)| *total)
     }
 }
 
@@ -179,7 +188,7 @@ fn bytes_of(path: &Path) -> io::Result<u64> {
 
 #[cfg(feature = "serve")]
 pub(super) fn disk_bytes(store: &Path) -> io::Result<u64> {
-    Ok(DiskUsage::of(store)?.total)
+    Ok(DiskUsage::of(store)?.total())
 }
 
 impl StatArgs {
@@ -232,7 +241,6 @@ impl<'a> Stat<'a> {
         self.snapshot.info()
     }
 
-    /// Returns the part of the crawl that the store takes; `None` if it takes all of it.
     fn shard(&self) -> Option<Shard> {
         self.info().settings.input.shard
     }
@@ -314,7 +322,7 @@ fn write_plain(out: &mut dyn Write, stat: &Stat<'_>) -> anyhow::Result<()> {
     facts.add("", expired.map(left_out))?;
     facts.add("", certain_pages(stat.certain_top))?;
     facts.add("latest fetch", fetch_text(info.time))?;
-    facts.add("disk", human(stat.disk.total))?;
+    facts.add("disk", human(stat.disk.total()))?;
     facts.add("memory", memory_text(&stat.memory))?;
     let shard = stat.shard().map(|shard| {
         format!(
@@ -406,7 +414,7 @@ fn show_shards(shards: &[Stat<'_>], is_json: bool) -> anyhow::Result<Exit> {
         sum(|info| info.visits),
     ];
     let latest = shards.iter().filter_map(|stat| stat.info().time).max();
-    let disk_bytes = shards.iter().map(|stat| stat.disk.total).sum::<u64>();
+    let disk_bytes = shards.iter().map(|stat| stat.disk.total()).sum::<u64>();
     let (bound_l1, certain_top) = (all.bound_l1(), rankings.certain_top()?);
     if is_json {
         return print_json(&object! {
@@ -466,17 +474,9 @@ fn show_checkpoint(store: &Path, is_json: bool) -> anyhow::Result<Exit> {
     };
     let disk = DiskUsage::of(store)?;
     let known = view.as_ref().map(|view| {
-        let (pages, config) = (
-            view.manifest.engine.totals.pages,
-            &view.identity.settings.config,
-        );
-        let need = Need::to_resume(config, pages, None);
-        (
-            pages,
-            &view.manifest.engine.counters,
-            view.manifest.engine.time,
-            need,
-        )
+        let (engine, config) = (&view.manifest.engine, &view.identity.settings.config);
+        let need = Need::to_resume(config, engine.totals.pages, None);
+        (engine.totals.pages, &engine.counters, engine.time, need)
     });
     if is_json {
         let read = known.as_ref().map(|(pages, counters, at, need)| {
@@ -498,15 +498,16 @@ fn show_checkpoint(store: &Path, is_json: bool) -> anyhow::Result<Exit> {
     }
     print(|out| {
         let of = known.as_ref();
-        let busy = || "known to the ingest that is running".into();
-        let pages = of.map_or_else(busy, |of| pages_text(of.0, of.1.visited));
+        let pages = of.map_or("known to the ingest that is running".into(), |of| {
+            pages_text(of.0, of.1.visited)
+        });
         let accuracy =
             "no ranking yet: an ingest publishes one at its end, and with --snapshot-every before";
         let mut facts = FactList::new(out, "", WIDTH);
         facts.add("pages", pages)?;
         facts.add("accuracy", accuracy.to_owned())?;
         facts.add("latest fetch", of.map(|of| fetch_text(of.2)))?;
-        facts.add("disk", human(disk.total))?;
+        facts.add("disk", human(disk.total()))?;
         facts.add("memory", of.map(|of| memory_text(&of.3)))?;
         facts.add("records", of.map(|of| thousands(of.1.records)))?;
         Ok(facts.add("links", of.map(|of| thousands(of.1.links)))?)
