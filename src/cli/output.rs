@@ -1,15 +1,11 @@
 //! Target of results: how every command writes to a file that its user named.
 //!
-//! - Nothing of that name, or a regular file: the result is written to a temporary file beside it, under an unused name
-//!   (`NAME.unfinished`, `NAME.2.unfinished` and so on), and renamed when it is complete. Readers therefore find either
-//!   the old or the new file.
-//! - A symbolic link: the file that it leads to is written in this way, or created; the link stays.
-//! - Anything else, such as a device, a FIFO or a descriptor (`/dev/fd/3`): the result is written into it directly.
+//! A regular file, or a new one, is written under an unused name beside it (`NAME.unfinished`, `NAME.2.unfinished` and so
+//! on), and renamed when it is complete. A symbolic link stays, and the file that it leads to is written in this way.
+//! Devices, FIFOs and descriptors (`/dev/fd/3`) are written into directly.
 //!
-//! `-` and `/dev/stdout` are standard output. A regular file that is not empty is replaced only with `--force`, because
-//! it may be the crawl itself. If one appears while the result is written, it stays, and the result stays in the
-//! temporary file. Files of a store and the inputs of the command are never replaced. Files that commands write for
-//! their own use (`ingest --ack`, the pages of `man`) are replaced without `--force`.
+//! A file that is not empty is replaced only with `--force`, because it may be the crawl itself; so is none that appears
+//! while the result is written. Files of a store and inputs of the command are never replaced.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -65,7 +61,6 @@ pub struct SummedOutputArgs {
 }
 
 impl OutputArgs {
-    /// Opens the target; refuses to replace a file without `--force`.
     pub fn open(&self) -> anyhow::Result<OutputTarget> {
         OutputTarget::open(self.output.as_deref(), self.force)
     }
@@ -132,15 +127,11 @@ impl OutputTarget {
         let OutputTarget::File(file, _) = self else {
             return Ok(());
         };
-        let Ok(found) = fs::metadata(file) else {
-            return Ok(());
-        };
-        for input in inputs {
+        let id = |path: &Path| fs::metadata(path).ok().map(|of| (of.dev(), of.ino()));
+        for input in inputs.into_iter().filter(|_| file.exists()) {
             let input = input.as_ref();
-            let is_same =
-                |read: fs::Metadata| (read.dev(), read.ino()) == (found.dev(), found.ino());
             anyhow::ensure!(
-                is_standard(input) || !fs::metadata(input).is_ok_and(is_same),
+                is_standard(input) || id(input) != id(file),
                 "{}: the command reads it (from {}), and the result would replace it: write to another file",
                 file.display(),
                 input.display()
@@ -154,29 +145,24 @@ impl OutputTarget {
         let Some(path) = path.filter(|path| !is_standard(path)) else {
             return Ok(OutputTarget::Standard);
         };
-        if is_descriptor(path) {
-            return Ok(OutputTarget::Stream(path.into()));
-        }
         let mut at = path.to_owned();
         for _ in 0..=LINKS {
+            if is_descriptor(&at) {
+                return Ok(OutputTarget::Stream(at));
+            }
             match fs::symlink_metadata(&at) {
                 Ok(found) if found.is_symlink() => {
                     let to = fs::read_link(&at).map_err(Error::io(&at, "follow"))?;
                     at = at.parent().unwrap_or(Path::new("")).join(to);
-                    if is_descriptor(&at) {
-                        return Ok(OutputTarget::Stream(at));
-                    }
                 }
-                Ok(found) if found.is_file() => return Ok(OutputTarget::File(at, true)),
                 Ok(found) if found.is_dir() => {
-                    let source = io::Error::from(io::ErrorKind::IsADirectory);
-                    return Err(Error::io(&at, "write")(source));
+                    return Err(Error::io(&at, "write")(io::ErrorKind::IsADirectory.into()));
                 }
-                Ok(_) => return Ok(OutputTarget::Stream(at)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Ok(OutputTarget::File(at, true));
+                Ok(found) if !found.is_file() => return Ok(OutputTarget::Stream(at)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::io(&at, "look at")(error));
                 }
-                Err(error) => return Err(Error::io(&at, "look at")(error)),
+                _ => return Ok(OutputTarget::File(at, true)),
             }
         }
         let source = io::Error::other(format!("it leads through more than {LINKS} symbolic links"));
@@ -240,8 +226,8 @@ impl OutputTarget {
                 Ok(value)
             }
             OutputTarget::Stream(path) => {
-                // The descriptor may be that of a regular file, whose content must stay, so it is opened to append.
-                // Opening a FIFO waits for its reader.
+                // Appends, because the descriptor may be that of a regular file, whose content must stay. Opening a FIFO
+                // waits for its reader.
                 let file = OpenOptions::new().append(true).open(path);
                 let mut out = BufWriter::new(file.map_err(Error::io(path, "open"))?);
                 let (value, _) = write(&mut out)?;
