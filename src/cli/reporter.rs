@@ -18,21 +18,13 @@ use super::remarks::{Remarks, missing_text, ungrouped};
 use super::serve::LiveIngest;
 use super::summary::{settling, withheld};
 
-struct Extent {
-    /// Total size in bytes of all inputs, which each pass reads; `None` if unknown.
-    once: Option<u64>,
-    /// Total size in bytes of the inputs before the current one.
-    done: u64,
-    /// Pass, index and size in bytes of the current input.
-    current: (u32, usize, u64),
-}
-
 pub(super) struct Reporter {
     started: Instant,
     pub(super) log: Verbosity,
     pub(super) remarks: Remarks,
     bar: Option<ProgressBar>,
-    extent: Extent,
+    /// Sizes of the inputs in bytes; `None` if that of one is unknown.
+    sizes: Option<Vec<u64>>,
     /// Counts of records and links at the first report.
     first: Option<(u64, u64)>,
     #[cfg(feature = "serve")]
@@ -44,21 +36,20 @@ pub(super) struct Reporter {
 
 impl Reporter {
     pub(super) fn new(inputs: &[InputName], repeat: u32, log: Verbosity) -> Reporter {
-        let sizes: Option<Vec<u64>> = inputs
-            .iter()
-            .map(|input| match input {
-                InputName::Stdin => None,
-                InputName::File(path) => std::fs::metadata(path)
-                    .ok()
-                    .filter(|found| found.is_file())
-                    .map(|found| found.len()),
-            })
-            .collect();
-        let once = sizes.map(|sizes| sizes.iter().sum::<u64>());
+        let sizes = inputs.iter().map(|input| match input {
+            InputName::Stdin => None,
+            InputName::File(path) => {
+                let found = std::fs::metadata(path).ok();
+                Some(found.filter(|found| found.is_file())?.len())
+            }
+        });
+        let sizes = sizes.collect::<Option<Vec<u64>>>();
         let is_drawn = std::io::stderr().is_terminal() && !log.quiet;
-        let bar = is_drawn.then(|| match once {
-            Some(once) => ProgressBar::new(once.saturating_mul(u64::from(repeat)))
-                .with_style(style("{bar:16} {percent:>3}%  {eta} left  {wide_msg}")),
+        let bar = is_drawn.then(|| match &sizes {
+            Some(sizes) => {
+                ProgressBar::new(sizes.iter().sum::<u64>().saturating_mul(repeat.into()))
+                    .with_style(style("{bar:16} {percent:>3}%  {eta} left  {wide_msg}"))
+            }
             None => ProgressBar::new_spinner().with_style(style("{spinner} {wide_msg}")),
         });
         Reporter {
@@ -66,30 +57,13 @@ impl Reporter {
             log,
             remarks: Remarks::default(),
             bar,
-            extent: Extent {
-                once,
-                done: 0,
-                current: (1, 0, 0),
-            },
+            sizes,
             first: None,
             #[cfg(feature = "serve")]
             live: None,
             last_drawn: Instant::now(),
             caveat: None,
             empty: None,
-        }
-    }
-
-    /// Converts the progress of a pass to bytes of the inputs, even if it is over kept links; returns it with the
-    /// total.
-    fn in_bytes(&self, report: &ProgressReport<'_>) -> (u64, u64) {
-        let length = report.length.unwrap_or(0);
-        match (report.input, self.extent.once) {
-            (None, Some(once)) => {
-                let share = report.done as f64 / length.max(1) as f64;
-                ((once as f64 * share) as u64, once)
-            }
-            _ => (report.done, length),
         }
     }
 
@@ -220,19 +194,10 @@ impl Observer for Reporter {
         if let Some(live) = &self.live {
             live.put(report, self.started.elapsed(), read);
         }
-        let Some(bar) = &self.bar else {
+        let is_due = self.last_drawn.elapsed() >= Duration::from_millis(200);
+        let Some(bar) = self.bar.as_ref().filter(|_| is_due) else {
             return;
         };
-        let (pass, input, length) = self.extent.current;
-        if (pass, input) != (report.pass, report.input_index) {
-            self.extent.done += length;
-            self.extent.current = (report.pass, report.input_index, 0);
-        }
-        let (done, length) = self.in_bytes(report);
-        self.extent.current.2 = length;
-        if self.last_drawn.elapsed() < Duration::from_millis(200) {
-            return;
-        }
         self.last_drawn = Instant::now();
         let seconds = self.started.elapsed().as_secs_f64().max(0.001);
         let rate = |n: u64| thousands((n as f64 / seconds) as u64);
@@ -242,10 +207,24 @@ impl Observer for Reporter {
             rate(read.1),
             common::pages(report.pages)
         ));
-        if self.extent.once.is_some() {
-            bar.set_position(self.extent.done + done);
-        } else {
-            bar.tick();
+        match &self.sizes {
+            Some(sizes) => bar.set_position(position(sizes, report)),
+            None => bar.tick(),
         }
     }
+}
+
+/// Returns the number of bytes read in all passes; one over kept links counts as one over the inputs.
+fn position(sizes: &[u64], report: &ProgressReport<'_>) -> u64 {
+    let once: u64 = sizes.iter().sum();
+    // Inputs of earlier runs come first.
+    let before = report.inputs.saturating_sub(sizes.len());
+    let whole = report.input_index.saturating_sub(before);
+    let of_pass = match report.input {
+        Some(_) => sizes.iter().take(whole).sum::<u64>() + report.done,
+        None => {
+            (once as f64 * report.done as f64 / report.length.unwrap_or(1).max(1) as f64) as u64
+        }
+    };
+    once.saturating_mul((report.pass - 1).into()) + of_pass
 }
