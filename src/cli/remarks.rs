@@ -131,41 +131,29 @@ pub fn missing_text(missing: &Missing) -> String {
             None => format!("no `{field}`"),
         }
     });
-    let lacks: Vec<String> = lacks.collect();
+    let lacks = lacks.collect::<Vec<_>>().join("; ");
     let alike = if has_links(missing) {
         ""
     } else {
         " Without links all pages rank the same."
     };
-    format!(
-        "in the first {}: {}.{alike} {}",
-        common::pages(missing.records),
-        lacks.join("; "),
-        unread(missing)
-    )
-}
-
-fn unread(missing: &Missing) -> String {
-    let shown = missing.unread.iter().take(UNREAD_SHOWN);
-    let shown: Vec<String> = shown
-        .map(|(name, count)| format!("{name:?} ({})", thousands(*count)))
-        .collect();
+    let unread = missing.unread.iter().take(UNREAD_SHOWN);
+    let unread = unread.map(|(name, count)| format!("{name:?} ({})", thousands(*count)));
+    let unread = unread.collect::<Vec<_>>().join(", ");
     let more = match missing.unread.len().saturating_sub(UNREAD_SHOWN) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     format!(
-        "Fields that are not read: {}{more}. --field links=NAME names the one with the links; an existing store keeps \
-         its field names, so start a new one",
-        shown.join(", ")
+        "in the first {}: {lacks}.{alike} Fields that are not read: {unread}{more}. --field links=NAME names the one with \
+        the links; an existing store keeps its field names, so start a new one",
+        common::pages(missing.records)
     )
 }
 
 fn has_links(missing: &Missing) -> bool {
-    missing
-        .fields
-        .iter()
-        .all(|(field, _)| *field != FieldName::Links)
+    let mut fields = missing.fields.iter();
+    fields.all(|(field, _)| *field != FieldName::Links)
 }
 
 pub fn missing_json(missing: &Missing) -> Value {
@@ -234,17 +222,14 @@ pub fn start_over(rules: &InputRules) -> String {
     let usual = InputRules::default().given();
     let given = rules.given().into_iter();
     let given = given.filter(|rule| !usual.contains(rule));
-    let given: Vec<String> = given
-        .map(|(setting, value)| format!("`{setting}` {value}"))
-        .collect();
-    let mut message =
-        "The store has no pages yet: run the command again with other options, and it starts over."
-            .to_owned();
-    if !given.is_empty() {
-        let given = given.join(" ");
-        message.push_str(&format!(" Options left out stay as they were ({given})."));
-    }
-    message
+    let given = given.map(|(setting, value)| format!("`{setting}` {value}"));
+    let kept = match &*given.collect::<Vec<_>>().join(" ") {
+        "" => String::new(),
+        given => format!(" Options left out stay as they were ({given})."),
+    };
+    format!(
+        "The store has no pages yet: run the command again with other options, and it starts over.{kept}"
+    )
 }
 
 /// Explains why a run read nothing, by what it counted, and what would help.
