@@ -28,7 +28,7 @@ const FIRST: [(&str, &str); 4] = [
         "export",
         "store snapshot to output sort level measure scope since links records",
     ),
-    ("local", "store domain count ranks"),
+    ("local", "store domain count output"),
 ];
 
 /// Commands listed under "Every day"; all others are listed under "Special".

@@ -1,5 +1,6 @@
 //! `cashrank local`: the global PageRank of a local domain.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::bail;
@@ -20,21 +21,21 @@ use super::common::{
     takers, thousands, words,
 };
 use super::json::object;
-use super::output::OutputTarget;
+use super::output::OutputArgs;
 
 /// Estimate how one site's pages rank in the whole web, and what to fetch for that.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   cashrank local --store ranks --domain host:www.example.org -n 500 > fetch.txt
-  cashrank local --store ranks --domain file:pages.txt --ranks ranks.tsv
+  cashrank local --store ranks --domain file:pages.txt -o ranks.tsv
   cashrank local --store ranks --domain host:a.org -n 200 --to heritrix-schedule -o job/action/next.schedule
 
 If you crawl only one site, the ranks of its pages are wrong, since importance also flows in from outside. Fetch the \
 pages listed, ingest them into the same store, and ask again, until as many pages outside were fetched as the domain has \
 or twice as many (Davis, Dhillon: Estimating the global PageRank of web communities, 2006; see formats/guide/local.md).
 
-Without -n the domain's pages are printed with their estimated ranks:
+Without -n the domain's pages are written as TSV, best first, with their estimated ranks:
   importance  the estimated PageRank in the whole web, scaled so that the domain's pages sum to 1
   outside     the part of it that comes over links from outside the domain")]
 pub struct LocalArgs {
@@ -62,20 +63,13 @@ pub struct LocalArgs {
     /// The format of the list, as of `next` [default: plain].
     #[arg(long, value_name = "FORMAT", requires = "n", value_parser = takers())]
     to: Option<Taker>,
-    /// Write the list to FILE (`-`: standard output).
-    #[arg(short, long, value_name = "FILE", requires = "n")]
-    output: Option<PathBuf>,
-    /// Replace files that exist.
-    #[arg(long)]
-    force: bool,
-    /// Write the domain's pages to FILE (`-`: standard output) as TSV, best first, with importance, rank and outside.
-    #[arg(long, value_name = "FILE")]
-    ranks: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
     /// The share of a page's importance that its links pass on.
     #[arg(long, value_name = "D", default_value_t = 0.85)]
     damping: f64,
     /// Print one JSON object, for programs.
-    #[arg(long, conflicts_with_all = ["ranks", "to", "output"])]
+    #[arg(long, conflicts_with_all = ["to", "output"])]
     json: bool,
     #[command(flatten)]
     memory: MemoryArg,
@@ -84,13 +78,9 @@ pub struct LocalArgs {
 impl LocalArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         checked_damping(self.damping)?;
-        if self.force && self.output.is_none() && self.ranks.is_none() {
-            bail!("--force is for files: name one with -o or --ranks");
-        }
-        let ranks_to = self.ranks()?;
-        let list = OutputTarget::open(self.output.as_deref(), self.force)?;
+        let output = self.output.open()?;
         let to = self.to.unwrap_or(Taker::Plain);
-        list.must_show(to.name(), to.is_text())?;
+        output.must_show(to.name(), to.is_text())?;
         let snapshot = Snapshot::latest(&RealDisk, &self.store)?;
         let members = DomainPages::of(&self.domain, &snapshot)?;
         let options = LocalOptions {
@@ -152,35 +142,17 @@ impl LocalArgs {
         }
         report(&known, &matrix, &estimate, unfetched);
         note_outside(&snapshot, &known, &matrix, members.pages.len());
-        if let Some(to) = &ranks_to {
-            write_ranks(&pages, to)?;
-        }
-        if let Some(n) = self.n {
-            let count = next.len() as u64;
-            if count < n && count > 0 {
-                let count = counted(count, "page is", "pages are");
-                say!("only {count} known and not fetched: all are listed");
-            }
-            list.put(|out| Ok(to.write(&next, out)?))?;
-        } else if ranks_to.is_none() {
-            write_ranks(&pages, &OutputTarget::Standard)?;
-        }
-        Ok(Exit::Done)
-    }
-
-    /// Opens the file of ranks if it is named.
-    fn ranks(&self) -> anyhow::Result<Option<OutputTarget>> {
-        let Some(path) = &self.ranks else {
-            return Ok(None);
+        let Some(n) = self.n else {
+            output.put(|out| write_ranks(&pages, out))?;
+            return Ok(Exit::Done);
         };
-        let ranks = OutputTarget::open(Some(path), self.force)?;
-        let list = OutputTarget::of(self.output.as_deref())?;
-        if self.n.is_some() && ranks == OutputTarget::Standard && list == ranks {
-            bail!(
-                "both the pages to fetch and the ranks would go to standard output: use -o FILE or --ranks FILE"
-            );
+        let count = next.len() as u64;
+        if count < n && count > 0 {
+            let count = counted(count, "page is", "pages are");
+            say!("only {count} known and not fetched: all are listed");
         }
-        Ok(Some(ranks))
+        output.put(|out| Ok(to.write(&next, out)?))?;
+        Ok(Exit::Done)
     }
 
     /// Refuses a search from this domain, and a list, that take more than the budget.
@@ -325,18 +297,16 @@ fn ranked(
     Ok(pages)
 }
 
-fn write_ranks(pages: &[LocalPageRank], to: &OutputTarget) -> anyhow::Result<()> {
-    to.put(|out| {
-        writeln!(out, "url\timportance\trank\toutside")?;
-        for page in pages {
-            writeln!(
-                out,
-                "{}\t{:e}\t{}\t{:.4}",
-                page.url, page.importance, page.rank, page.outside
-            )?;
-        }
-        Ok(())
-    })
+fn write_ranks(pages: &[LocalPageRank], out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(out, "url\timportance\trank\toutside")?;
+    for page in pages {
+        writeln!(
+            out,
+            "{}\t{:e}\t{}\t{:.4}",
+            page.url, page.importance, page.rank, page.outside
+        )?;
+    }
+    Ok(())
 }
 
 /// Prints what was found on standard error; `unfetched` pages of the domain were not fetched.

@@ -183,7 +183,6 @@ fn what_makes_no_sense_is_said_in_words() {
         .exits(2)
         .says(&["leave out -n"]);
     for (options, says) in [
-        ("-n 1 --ranks -", "standard output"),
         ("-n 1 --to html", "heritrix-schedule"),
         ("-n 1 --json --to tsv", "--to"),
     ] {
@@ -192,7 +191,7 @@ fn what_makes_no_sense_is_said_in_words() {
             .says(&[says]);
     }
     // No link leads out.
-    lab.run("local --store alone --domain host:c.org -n 3 --ranks r.tsv")
+    lab.run("local --store alone --domain host:c.org -n 3 -o r.txt")
         .exits(0)
         .says(&["no link leads out of the domain"]);
     // Everything is local; more pages requested than exist; pages of the domain that were not fetched.

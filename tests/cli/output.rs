@@ -23,7 +23,7 @@ const COMMANDS: [&str; 8] = [
     "convert a -o FILE",
     "convert --sort time a -o FILE",
     "next --store s -n 5 -o FILE",
-    "local --store s --domain url:* --ranks FILE",
+    "local --store s --domain url:* -o FILE",
 ];
 
 /// Regression: `convert a -o a --force` left its result and no crawl. A file that the command reads is not replaced,
