@@ -1,23 +1,15 @@
 //! `cashrank convert`: crawl records of any format in, one file of crawl records out.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use cashrank::Limits;
-use cashrank_crawl::formats::Format;
-use cashrank_crawl::source::InputName;
-use cashrank_ingest::ReadOptions;
 use cashrank_ingest::ingest::{Conversion, ConversionReport, convert};
 use cashrank_ingest::records::{RecordFormat, SortRoom};
 
-use super::common::{
-    self, Exit, MemoryArg, OrNone, formats, note_keyboard, positive, print_json, say,
-    stop_on_signal, threads, words,
-};
+use super::common::{self, Exit, MemoryArg, print_json, say, stop_on_signal, words};
 use super::export::scratch;
-use super::inputs::{ChecksumArgs, LimitArgs, RulesArgs};
+use super::inputs::ReadArgs;
 use super::log::Verbosity;
 use super::output::{Keep, OutputTarget};
 use super::remarks::nothing_read;
@@ -37,52 +29,38 @@ written as they were read; formats/convert.md says what else is.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ConvertArgs {
-    /// Files, or `-` for standard input; plain, gzip or zstd. Archives and Parquet tables, too.
-    #[arg(value_name = "INPUT", required = true)]
-    inputs: Vec<OsString>,
     /// The file, whose name ends in .jsonl, .jsonl.gz, .jsonl.zst or .parquet; `-`: JSON lines on standard output.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Replace the file if it exists.
     #[arg(long)]
     force: bool,
-    /// The format of the inputs (see formats/). auto recognises it from the content.
-    #[arg(long, default_value = "auto", value_parser = formats())]
-    format: OrNone<Format>,
     /// Sort the records by time of fetch, oldest first.
     ///
     /// A record without a time follows the one before it. Uses a temporary file beside the output, or for standard output in TMPDIR.
     #[arg(long, value_name = "ORDER", value_parser = words::<String>([("time", "")]))]
     sort: Option<String>,
-    /// Threads for decoding [default: the number of processors].
-    #[arg(long, value_name = "N", value_parser = positive)]
-    threads: Option<u64>,
     #[command(flatten)]
     memory: MemoryArg,
     /// Stop at the first record that cannot be used.
     #[arg(long)]
     strict: bool,
-    #[command(flatten)]
-    verify: ChecksumArgs,
     /// Print the summary as one line of JSON on standard output.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     log: Verbosity,
     #[command(flatten)]
-    rules: RulesArgs,
-    #[command(flatten)]
-    limits: LimitArgs,
+    read: ReadArgs,
 }
 
 impl ConvertArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let output = OutputTarget::open(Some(&self.output), self.force)?;
         let job = self.job(&output)?;
-        output.must_spare(&self.inputs)?;
+        output.must_spare(&self.read.inputs)?;
         self.check(&job, &output)?;
         stop_on_signal(&job.stop)?;
-        note_keyboard(&job.inputs, "convert -");
         let mut reporter = Reporter::new(&job.inputs, 1, self.log);
         // Only a complete and verified result is kept, durably.
         let done = output.write(|out| {
@@ -131,6 +109,7 @@ impl ConvertArgs {
     }
 
     fn job(&self, output: &OutputTarget) -> anyhow::Result<Conversion> {
+        let read = self.read.options()?;
         let sort = match &self.sort {
             None => None,
             Some(_) => Some(SortRoom {
@@ -143,14 +122,8 @@ impl ConvertArgs {
             }),
         };
         Ok(Conversion {
-            inputs: self.inputs.iter().map(|i| InputName::parse(i)).collect(),
-            read: ReadOptions {
-                format: self.format,
-                threads: threads(self.threads),
-                limits: self.limits.over(Limits::default()),
-                input: self.rules.resolve(None)?,
-                source: self.verify.options(),
-            },
+            inputs: self.read.names("convert")?,
+            read,
             to: RecordFormat::of_name(&self.output)?,
             sort,
             strict: self.strict,
@@ -159,10 +132,6 @@ impl ConvertArgs {
     }
 
     fn check(&self, job: &Conversion, output: &OutputTarget) -> anyhow::Result<()> {
-        let streams = job.inputs.iter().filter(|i| **i == InputName::Stdin);
-        if streams.count() > 1 {
-            anyhow::bail!("`-` is given twice; standard input can be read once");
-        }
         if job.read.input.drop_params != Default::default() {
             anyhow::bail!(
                 "--drop-params: URLs are written as they were read; give it to `cashrank ingest`"

@@ -9,9 +9,10 @@ use cashrank_base::rules::{
 use cashrank_crawl::formats::Format;
 use cashrank_crawl::source::{InputName, SourceOptions};
 use cashrank_graph::engine::{Config, SelfLinks};
+use cashrank_ingest::ReadOptions;
 use cashrank_ingest::load::{LoadedGraph, load};
 
-use super::common::{OrNone, bytes, formats, note_keyboard, parsed, positive, words};
+use super::common::{OrNone, bytes, formats, note_keyboard, parsed, positive, threads, words};
 use super::levels::all_of;
 
 pub const INPUT: &str = "Input";
@@ -134,6 +135,48 @@ impl ChecksumArgs {
             accept_unverified: self.accept_unverified,
             ..SourceOptions::default()
         }
+    }
+}
+
+/// Inputs, and options for reading them, of commands that need no store.
+#[derive(clap::Args)]
+pub struct ReadArgs {
+    /// Files, or `-` for standard input; plain, gzip or zstd. Archives, Parquet tables and the folders of graphs, too.
+    #[arg(value_name = "INPUT", required = true)]
+    pub inputs: Vec<OsString>,
+    /// The format of the inputs (see formats/). auto recognises it from the content.
+    #[arg(long, default_value = "auto", value_parser = formats())]
+    format: OrNone<Format>,
+    /// Threads for decoding [default: the number of processors].
+    #[arg(long, value_name = "N", value_parser = positive)]
+    threads: Option<u64>,
+    #[command(flatten)]
+    verify: ChecksumArgs,
+    #[command(flatten)]
+    rules: RulesArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+impl ReadArgs {
+    /// Returns the names of the inputs; `command` is named in messages.
+    pub fn names(&self, command: &str) -> anyhow::Result<Vec<InputName>> {
+        let inputs: Vec<_> = self.inputs.iter().map(|i| InputName::parse(i)).collect();
+        if inputs.iter().filter(|i| **i == InputName::Stdin).count() > 1 {
+            anyhow::bail!("`-` is given twice; standard input can be read once");
+        }
+        note_keyboard(&inputs, &format!("{command} -"));
+        Ok(inputs)
+    }
+
+    pub fn options(&self) -> anyhow::Result<ReadOptions> {
+        Ok(ReadOptions {
+            format: self.format,
+            threads: threads(self.threads),
+            limits: self.limits.over(Limits::default()),
+            input: self.rules.resolve(None)?,
+            source: self.verify.options(),
+        })
     }
 }
 

@@ -1,13 +1,9 @@
 //! `cashrank inspect`: what an ingest would read in an input.
 
-use std::ffi::OsString;
 use std::io::{self, Write};
 
-use cashrank::Limits;
 use cashrank_crawl::decode::Reason;
-use cashrank_crawl::formats::Format;
 use cashrank_crawl::source::{Compression, InputName};
-use cashrank_ingest::ReadOptions;
 use cashrank_ingest::inspect::{
     DistinctCount, FetchTimeStats, InspectReport, Inspection, Odd, RecordPosition, SampleRecord,
     inspect,
@@ -15,10 +11,9 @@ use cashrank_ingest::inspect::{
 use serde_json::{Value, json};
 
 use super::common::{
-    self, Exit, MemoryArg, OrNone, as_options, formats, note_keyboard, positive, print, say, shown,
-    thousands, threads, time, write_json,
+    self, Exit, MemoryArg, as_options, positive, print, say, shown, thousands, time, write_json,
 };
-use super::inputs::{ChecksumArgs, LimitArgs, RulesArgs};
+use super::inputs::ReadArgs;
 use super::remarks::{missing_json, missing_text, ungrouped};
 use super::summary::{dropped_links, some_of};
 use super::table::FactList;
@@ -36,12 +31,6 @@ Nothing is written. With --json there is one line per input.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InspectArgs {
-    /// Files, or `-` for standard input; plain, gzip or zstd, or Parquet tables. The folder of a graph, too.
-    #[arg(value_name = "INPUT", required = true)]
-    inputs: Vec<OsString>,
-    /// The format of the inputs (see formats/). auto recognises it from the content.
-    #[arg(long, default_value = "auto", value_parser = formats())]
-    format: OrNone<Format>,
     /// Stop after N records of each input, of any kind [default: read all].
     #[arg(long, value_name = "N", value_parser = positive)]
     records: Option<u64>,
@@ -54,33 +43,27 @@ pub struct InspectArgs {
         default_value_t = 3
     )]
     first: usize,
-    /// Threads for decoding [default: the number of processors].
-    #[arg(long, value_name = "N", value_parser = positive)]
-    threads: Option<u64>,
-    #[command(flatten)]
-    verify: ChecksumArgs,
     /// Print each report as one line of JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     memory: MemoryArg,
     #[command(flatten)]
-    rules: RulesArgs,
-    #[command(flatten)]
-    limits: LimitArgs,
+    read: ReadArgs,
 }
 
 impl InspectArgs {
     /// Inspects one input after another; an unreadable one does not stop the others.
     pub fn run(self) -> anyhow::Result<Exit> {
-        let how = self.inspection()?;
-        let inputs: Vec<_> = self.inputs.iter().map(|i| InputName::parse(i)).collect();
-        if inputs.iter().filter(|i| **i == InputName::Stdin).count() > 1 {
-            anyhow::bail!("`-` is given twice; standard input can be read once");
-        }
-        note_keyboard(&inputs, "inspect -");
+        let mut read = self.read.options()?;
+        read.limits.memory = self.memory.budget();
+        let how = Inspection {
+            read,
+            records: self.records,
+            first: self.first,
+        };
         let mut exit = Exit::Done;
-        for (at, input) in inputs.iter().enumerate() {
+        for (at, input) in self.read.names("inspect")?.iter().enumerate() {
             let found = match inspect(input, &how) {
                 Ok(report) => self.print(input, &report, at > 0)?,
                 Err(error) => {
@@ -92,24 +75,6 @@ impl InspectArgs {
             exit = std::cmp::max_by_key(found, exit, severity);
         }
         Ok(exit)
-    }
-
-    fn inspection(&self) -> anyhow::Result<Inspection> {
-        let threads = threads(self.threads);
-        Ok(Inspection {
-            read: ReadOptions {
-                format: self.format,
-                threads,
-                limits: Limits {
-                    memory: self.memory.budget(),
-                    ..self.limits.over(Limits::default())
-                },
-                input: self.rules.resolve(None)?,
-                source: self.verify.options(),
-            },
-            records: self.records,
-            first: self.first,
-        })
     }
 
     fn print(
