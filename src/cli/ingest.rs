@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use cashrank::{Limits, Time};
@@ -249,8 +248,7 @@ impl IngestArgs {
             let (inputs, rules) = (&job.inputs, &job.settings.input);
             let mut message = nothing_read(&reporter, read, inputs, self.format, rules);
             if outcome.pages == 0 {
-                message.push(' ');
-                message.push_str(&start_over(rules));
+                message += &start_over(rules);
             }
             log.warn(&message);
         }
@@ -392,8 +390,13 @@ impl IngestArgs {
         let mut settings = Settings::new(config, &limits);
         settings.input = self.rules.resolve(Some(&job.settings.input))?;
         settings.input.shard = self.shard.or(settings.input.shard);
-        let spool = self.spool.then(|| self.spool_options(&job.stop));
-        let spool = spool.transpose()?;
+        let ack = self.ack.as_deref();
+        let on_durable = ack.map(|path| on_durable(path, &self.store, job.stop.clone()));
+        let on_durable = on_durable.transpose()?;
+        let spool = self.spool.then(|| SpoolOptions {
+            on_durable,
+            ..SpoolOptions::default()
+        });
         Ok(IngestJob {
             settings,
             format: self.format,
@@ -424,15 +427,6 @@ impl IngestArgs {
             limits,
             source: self.verify.options(),
             ..job
-        })
-    }
-
-    fn spool_options(&self, stop: &Arc<AtomicBool>) -> anyhow::Result<SpoolOptions> {
-        let ack = self.ack.as_deref();
-        let on_durable = ack.map(|path| on_durable(path, &self.store, stop.clone()));
-        Ok(SpoolOptions {
-            on_durable: on_durable.transpose()?,
-            ..SpoolOptions::default()
         })
     }
 }

@@ -217,7 +217,7 @@ pub fn is_nothing(outcome: &IngestOutcome, read: &Counters, empty: bool) -> bool
     !idle && (passed_over || empty || outcome.pages == 0)
 }
 
-/// Says how to start over in a store without pages, and which of the rules that it keeps differ from the defaults.
+/// Says, after a blank, how to start over in a store without pages, and which of its rules differ from the defaults.
 pub fn start_over(rules: &InputRules) -> String {
     let usual = InputRules::default().given();
     let given = rules.given().into_iter();
@@ -228,7 +228,7 @@ pub fn start_over(rules: &InputRules) -> String {
         given => format!(" Options left out stay as they were ({given})."),
     };
     format!(
-        "The store has no pages yet: run the command again with other options, and it starts over.{kept}"
+        " The store has no pages yet: run the command again with other options, and it starts over.{kept}"
     )
 }
 

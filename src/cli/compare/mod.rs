@@ -143,7 +143,7 @@ impl Agreement {
     fn of(sides: [&CompareSide; 2], l1: f64) -> Agreement {
         let unbounded = sides.into_iter().filter(|side| side.bound_l1().is_none());
         let unbounded: Vec<&CompareSide> = unbounded.collect();
-        let is_known = unbounded.len() < 2 && unbounded.iter().all(|side| side.ranking().is_none());
+        let is_known = unbounded.len() < 2 && unbounded.iter().all(|side| side.ranking.is_none());
         let allowed = is_known.then(|| sides.into_iter().filter_map(CompareSide::bound_l1).sum());
         let names: Vec<String> = unbounded.iter().map(|side| side.to_string()).collect();
         let names = names.join(" and ");
@@ -216,7 +216,7 @@ fn show_moved(
 
 /// Prints notes about settings that make importances differ although no link does.
 fn note_settings(left: &CompareSide, right: &CompareSide) {
-    let Some((left, right)) = left.ranking().zip(right.ranking()) else {
+    let Some((left, right)) = left.ranking.as_ref().zip(right.ranking.as_ref()) else {
         return;
     };
     note_parameters(left, right);

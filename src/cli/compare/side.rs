@@ -16,9 +16,10 @@ use crate::cli::common::{MemoryArg, records, time};
 use crate::cli::json::object;
 use crate::cli::levels::{LevelArgs, counted_of, sureness_of};
 
-pub enum CompareSide {
-    Ranking(Box<LevelRanking>),
-    File(PathBuf),
+pub struct CompareSide {
+    path: PathBuf,
+    /// Ranking of the snapshot; `None` for a file of scores.
+    pub ranking: Option<LevelRanking>,
 }
 
 impl CompareSide {
@@ -35,7 +36,10 @@ impl CompareSide {
                 "{}: a file of scores has one ranking: leave `measure` and `level` out, or name a store or a snapshot",
                 path.display()
             );
-            return Ok(CompareSide::File(path.to_owned()));
+            return Ok(CompareSide {
+                path: path.to_owned(),
+                ranking: None,
+            });
         };
         Ok(CompareSide::of(snapshot, which, memory)?)
     }
@@ -45,12 +49,16 @@ impl CompareSide {
         which: &LevelArgs,
         memory: &MemoryArg,
     ) -> Result<CompareSide, Error> {
-        Ok(CompareSide::Ranking(which.open(snapshot, memory)?.into()))
+        let ranking = which.open(snapshot, memory)?;
+        Ok(CompareSide {
+            path: ranking.path().to_owned(),
+            ranking: Some(ranking),
+        })
     }
 
     /// Opens the ranking before this one in the store; by a measure, the last one for which the measure was computed.
     pub fn before(&self, which: &LevelArgs, memory: &MemoryArg) -> anyhow::Result<CompareSide> {
-        let Some(snapshot) = self.ranking().map(LevelRanking::snapshot) else {
+        let Some(snapshot) = self.ranking.as_ref().map(LevelRanking::snapshot) else {
             anyhow::bail!(
                 "{self}: of a file of scores no ranking before it is known: name another one"
             );
@@ -77,31 +85,29 @@ impl CompareSide {
         Ok(CompareSide::of(before, which, memory)?)
     }
 
-    pub fn ranking(&self) -> Option<&LevelRanking> {
-        match self {
-            CompareSide::Ranking(ranking) => Some(ranking),
-            CompareSide::File(_) => None,
-        }
-    }
-
     /// Returns the snapshot if this is its own ranking of pages.
     pub fn snapshot(&self) -> Option<&Snapshot> {
-        let own = self.ranking().filter(|ranking| ranking.is_of_pages())?;
+        let own = self
+            .ranking
+            .as_ref()
+            .filter(|ranking| ranking.is_of_pages())?;
         Some(own.snapshot())
     }
 
     pub fn info(&self) -> Option<&Info> {
-        self.ranking().map(|ranking| ranking.snapshot().info())
+        self.ranking
+            .as_ref()
+            .map(|ranking| ranking.snapshot().info())
     }
 
     pub fn bound_l1(&self) -> Option<f64> {
-        self.ranking().and_then(LevelRanking::bound_l1)
+        self.ranking.as_ref().and_then(LevelRanking::bound_l1)
     }
 
     /// Describes the side as JSON; of a file of scores only the path is known.
     pub fn json(&self) -> impl serde::Serialize {
         let info = self.info();
-        let computed = self.ranking().and_then(LevelRanking::computed);
+        let computed = self.ranking.as_ref().and_then(LevelRanking::computed);
         object! {
             "path": self.to_string(),
             "level": self.level(),
@@ -128,23 +134,23 @@ impl CompareSide {
                 write!(out, " ({turnovers:.3} turnovers)")?;
             }
         }
-        match self.ranking() {
+        match &self.ranking {
             Some(ranking) => writeln!(out, "; {}", sureness_of(ranking)),
             None => writeln!(out, "; accuracy: unknown for a file of scores"),
         }
     }
 
     fn level(&self) -> Level {
-        self.ranking().map_or(Level::Page, LevelRanking::level)
+        self.ranking
+            .as_ref()
+            .map_or(Level::Page, LevelRanking::level)
     }
 
     /// Refuses a side that cannot be read twice, such as a pipe.
     pub fn check_lasts(&self) -> anyhow::Result<()> {
-        let lasts = match self {
-            CompareSide::Ranking(_) => true,
-            // If the file cannot be inspected, reading it reports the error.
-            CompareSide::File(path) => path.metadata().map_or(true, |found| found.is_file()),
-        };
+        // If the file cannot be inspected, reading it reports the error.
+        let is_file = || self.path.metadata().map_or(true, |found| found.is_file());
+        let lasts = self.ranking.is_some() || is_file();
         anyhow::ensure!(
             lasts,
             "{self}: not a regular file; --moved reads each side twice: save it to a file first"
@@ -154,7 +160,7 @@ impl CompareSide {
 
     /// Returns the number of ranked nodes; 0 if it is unknown before reading.
     fn pages(&self) -> u64 {
-        self.ranking().map_or(0, LevelRanking::len)
+        self.ranking.as_ref().map_or(0, LevelRanking::len)
     }
 
     /// Reads all scores. Calls `check` regularly with the number of pages so far.
@@ -171,16 +177,13 @@ impl CompareSide {
     }
 
     pub fn each(&self, mut each: impl FnMut(&[u8], f64) -> Result<(), Error>) -> Result<(), Error> {
-        let path = match self {
-            CompareSide::File(path) => path,
-            CompareSide::Ranking(ranking) => {
-                return ranking.rows().try_for_each(|row| {
-                    let row = row?;
-                    each(row.url.as_bytes(), row.importance)
-                });
-            }
-        };
-        let limits = Limits::default();
+        if let Some(ranking) = &self.ranking {
+            return ranking.rows().try_for_each(|row| {
+                let row = row?;
+                each(row.url.as_bytes(), row.importance)
+            });
+        }
+        let (path, limits) = (&*self.path, Limits::default());
         let label = path.display().to_string();
         let mut lines = BufReader::new(open_plain(path, &limits)?);
         let first = lines.fill_buf().map_err(Error::io(path, "read"))?;
@@ -215,10 +218,7 @@ pub fn scores(
 
 impl fmt::Display for CompareSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CompareSide::Ranking(ranking) => ranking.path().display().fmt(f),
-            CompareSide::File(path) => path.display().fmt(f),
-        }
+        self.path.display().fmt(f)
     }
 }
 
