@@ -31,8 +31,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
 pub use accuracy::{
-    Asked, Basis, accuracy, accuracy_of, certain_pages, certain_text, certainly_above, left_out,
-    not_believed, rounded_up, write_certain,
+    Basis, accuracy, accuracy_of, certain_pages, certain_text, left_out, not_believed, rounded_up,
+    write_certain,
 };
 
 pub fn exit_of(error: &anyhow::Error) -> Exit {

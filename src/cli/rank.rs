@@ -10,10 +10,9 @@ use cashrank_store::snapshot::LevelRanking;
 use cashrank_store::snapshot::export::{Format, LineWriter, NumberColumn, Page, Setup, TableOf};
 
 use super::common::{
-    Asked, Basis, Exit, MemoryArg, certainly_above, counted, lines, print, report_lines, say,
-    shown, thousands, words, write_certain, write_json,
+    Basis, Exit, MemoryArg, counted, lines, print, report_lines, say, shown, thousands, words,
+    write_certain, write_json,
 };
-use super::json::{joined, object};
 use super::output::OutputTarget;
 use super::snapshots::RankingArgs;
 use super::table::FactList;
@@ -73,22 +72,18 @@ impl RankArgs {
             None => Basis::of(snapshot.info()),
         };
         let known = self.urls.iter().zip(&answers);
-        let pages: Vec<Asked<'_>> = known
-            .map(|(url, (_, rank))| (&**url, rank.importance))
-            .collect();
+        let known = known.filter_map(|(url, (_, rank))| Some((&**url, rank.importance?)));
         let unknown = answers.iter().any(|(_, rank)| !rank.known);
-        let above = certainly_above(&pages, bound);
         print(|out| {
-            for ((_, rank), above) in answers.iter().zip(above) {
+            for (_, rank) in &answers {
                 if self.json {
-                    let more = object! { "certainly_above": above };
-                    write_json(out, &joined(rank, more))?;
+                    write_json(out, rank)?;
                 } else {
                     write_plain(out, rank, ranking)?;
                 }
             }
             if !self.json {
-                write_certain(out, &pages, (bound, basis))?;
+                write_certain(out, known.collect(), (bound, basis))?;
             }
             Ok(())
         })?;

@@ -111,34 +111,16 @@ pub fn rounded_up(bound: f64) -> String {
     format!("{up:.*}", decimals as usize)
 }
 
-/// Requested page and its importance; `None` if it is unknown.
-pub type Asked<'a> = (&'a str, Option<f64>);
-
-/// Returns for each page the other pages that are certainly less important.
-pub fn certainly_above<'a>(pages: &[Asked<'a>], bound: Option<f64>) -> Vec<Vec<&'a str>> {
-    let below = |importance: f64| {
-        let others = pages.iter().filter(|(_, other)| {
-            other.is_some_and(|other| is_certainly_above(importance, other, bound))
-        });
-        others.map(|(url, _)| *url).collect()
-    };
-    let all = pages.iter().map(|(_, importance)| *importance);
-    all.map(|importance| importance.map_or_else(Vec::new, below))
-        .collect()
-}
-
 /// Writes one line for each two known pages that are adjacent in importance.
 pub fn write_certain(
     out: &mut dyn Write,
-    pages: &[Asked<'_>],
+    mut known: Vec<(&str, f64)>,
     (bound, basis): (Option<f64>, Basis),
 ) -> io::Result<()> {
     let by = match basis {
         Basis::Latest => "",
         Basis::AsRead => ", by the links as they were read",
     };
-    let known = pages.iter().filter_map(|&(url, known)| Some((url, known?)));
-    let mut known: Vec<(&str, f64)> = known.collect();
     known.sort_by(|a, b| b.1.total_cmp(&a.1));
     for two in known.windows(2) {
         let ((upper, importance), (lower, less)) = (two[0], two[1]);
