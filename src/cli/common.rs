@@ -43,8 +43,7 @@ pub fn exit_of(error: &anyhow::Error) -> Exit {
     }
 }
 
-/// Returns the exit code of damage if any of the errors is damage, or else that of the first error;
-/// [`Exit::Done`] if there is none.
+/// Returns the exit code of damage if any of the errors is damage, or else that of the first error.
 pub fn worst_of<'e>(errors: impl IntoIterator<Item = &'e Error>) -> Exit {
     let exits: Vec<Exit> = errors.into_iter().map(Exit::from).collect();
     let damage = exits.iter().find(|exit| **exit == Exit::Damaged);
@@ -87,8 +86,7 @@ pub fn write_json(out: &mut dyn Write, value: &impl serde::Serialize) -> anyhow:
     Ok(out.write_all(b"\n")?)
 }
 
-/// Prints a message on standard error. Ignores failures: the work continues even if the disk is full or the pipe
-/// closed.
+/// Prints a message on standard error; work continues even if that fails.
 pub fn to_stderr(what: fmt::Arguments<'_>) {
     let line = as_options(&format!("{what}\n"));
     let _ = io::stderr().write_all(line.as_bytes());
@@ -120,13 +118,11 @@ pub fn survive_file_size_limit() {
     let _ = flag::register(SIGXFSZ, Arc::default());
 }
 
-/// Returns the requested number of threads, or the number of processors.
 pub fn threads(asked: Option<u64>) -> usize {
     let processors = || std::thread::available_parallelism().map_or(1, |n| n.get());
     asked.map_or_else(processors, |n| n.min(1024) as usize)
 }
 
-/// Option `--store` of commands on one store.
 #[derive(clap::Args)]
 pub struct StoreArg {
     /// The store's directory [default: the environment variable CASHRANK_STORE].
@@ -293,8 +289,7 @@ pub fn note_keyboard(inputs: &[InputName], command: &str) {
     }
 }
 
-/// Parses one of the words of a type, for clap; completions and help list the words with their descriptions. Refuses
-/// the name of a part that this build lacks.
+/// Parses one of the words of a type, for clap, with their descriptions. Refuses a part that this build lacks.
 pub fn words<T>(
     words: impl IntoIterator<Item = (&'static str, &'static str)>,
 ) -> impl TypedValueParser<Value = T>
@@ -307,7 +302,6 @@ where
     })
 }
 
-/// Parses one of several words, like [`words`], by a function.
 pub fn one_of<T: Clone + Send + Sync + 'static>(
     words: impl IntoIterator<Item = (&'static str, &'static str)>,
     read: fn(&str) -> Result<T, String>,
@@ -386,8 +380,7 @@ pub fn positive(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Value that may be left open: a format that is recognised from the content, or `none`. It is an alias because clap's
-/// derive takes a field spelled `Option<Option<_>>` for an option that may lack its value.
+/// Value that may be left open. An alias, because clap takes `Option<Option<_>>` for an option that may lack its value.
 pub type OrNone<T> = Option<T>;
 
 fn or_none<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<OrNone<T>, String> {

@@ -1,5 +1,4 @@
-//! Help in two steps: `-h` shows what everybody needs, `--help` shows everything. An option that many commands share is
-//! explained once, and the other commands refer to that place. The program's help has two lists of commands.
+//! Help in two steps: `-h` shows what everybody needs, `--help` everything. An option of many commands is explained once.
 
 use clap::{Arg, Command};
 
@@ -34,7 +33,6 @@ const FIRST: [(&str, &str); 4] = [
 /// Commands listed under "Every day"; all others are listed under "Special".
 const EVERY_DAY: &str = "ingest next top rank history links stat export serve";
 
-/// Returns whether a list of names, separated by spaces, has this one.
 fn has(names: &str, name: &str) -> bool {
     names.split(' ').any(|one| one == name)
 }

@@ -341,7 +341,6 @@ impl IngestArgs {
         }
     }
 
-    /// Starts the service if it is asked for.
     #[cfg(feature = "serve")]
     fn serve(&self, reporter: &mut Reporter) -> anyhow::Result<Option<cashrank_serve::Service>> {
         let Some(listen) = self.listen else {

@@ -17,7 +17,6 @@ use super::levels::all_of;
 
 pub const INPUT: &str = "Input";
 
-/// Rules for what is read from inputs.
 #[derive(clap::Args)]
 #[command(next_help_heading = INPUT)]
 pub struct RulesArgs {
@@ -51,7 +50,6 @@ impl RulesArgs {
         first_given(&given)
     }
 
-    /// Returns the given rules; those not given are the store's.
     pub fn resolve(&self, store: Option<&InputRules>) -> anyhow::Result<InputRules> {
         let mut rules = store.cloned().unwrap_or_default();
         rules.outlinks = self.outlinks.unwrap_or(rules.outlinks);
@@ -70,7 +68,6 @@ impl RulesArgs {
     }
 }
 
-/// Returns the first option that is given.
 pub fn first_given<'n>(options: &[(bool, &'n str)]) -> Option<&'n str> {
     options
         .iter()
@@ -105,7 +102,6 @@ pub struct LimitArgs {
 }
 
 impl LimitArgs {
-    /// Returns the limits given by options; those not given are taken from `limits`.
     pub fn over(&self, limits: Limits) -> Limits {
         Limits {
             line_bytes: self.limit_line.unwrap_or(limits.line_bytes),
@@ -119,7 +115,6 @@ impl LimitArgs {
     }
 }
 
-/// Options for checksums.
 #[derive(clap::Args)]
 pub struct ChecksumArgs {
     /// Also use records that come before damage in a packed file, though no checksum covers them.

@@ -13,7 +13,6 @@ use super::common::{
     Forms, MemoryArg, accuracy_of, certain_text, counted, parsed, rounded_up, say, words,
 };
 
-/// Options that select a ranking of a snapshot.
 #[derive(clap::Args)]
 pub struct LevelArgs {
     /// The ranking by this measure of importance, which `cashrank compute` made [default: the snapshot's own ranking].
@@ -25,7 +24,6 @@ pub struct LevelArgs {
 }
 
 impl LevelArgs {
-    /// Returns the measure; `None` stands for importance.
     pub fn measure(&self) -> Option<&str> {
         self.measures()[0]
     }
@@ -83,13 +81,11 @@ impl LevelArgs {
         self.measures() == [None]
     }
 
-    /// Returns whether the ranking is the snapshot itself.
     pub fn is_usual(&self) -> bool {
         self.is_importance() && self.level.is_page()
     }
 }
 
-/// Options that select the pages to show.
 #[derive(clap::Args)]
 pub struct SelectionArgs {
     /// Only these pages, like domain:example.org; with ! in front: all but these [default: all].
@@ -111,7 +107,6 @@ impl SelectionArgs {
     }
 }
 
-/// Joins the rules of an option that may be repeated.
 pub fn all_of(rules: &[Scope]) -> Scope {
     let mut all = Scope::default();
     rules.iter().cloned().for_each(|rules| all.add(rules));
@@ -158,7 +153,6 @@ pub fn note_parameters(left: &LevelRanking, right: &LevelRanking) {
     }
 }
 
-/// Options that determine the links between sites.
 #[derive(clap::Args)]
 pub struct SiteGraphArgs {
     /// What a link from one site to another weighs.

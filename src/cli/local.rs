@@ -155,7 +155,6 @@ impl LocalArgs {
         Ok(Exit::Done)
     }
 
-    /// Refuses a search from this domain, and a list, that take more than the budget.
     fn check_memory(
         &self,
         snapshot: &Snapshot,
@@ -261,7 +260,6 @@ fn known(snapshot: &Snapshot, domain: &[u32]) -> anyhow::Result<(LocalGraph, Vec
     Ok((known, failing))
 }
 
-/// Returns the names of pages.
 fn names(snapshot: &Snapshot, pages: impl Iterator<Item = u32>) -> cashrank::Result<Vec<String>> {
     let pages: Vec<PageId> = pages.map(|page| PageId(page.into())).collect();
     snapshot.names_of(&pages)
@@ -275,7 +273,6 @@ struct LocalPageRank {
     outside: f64,
 }
 
-/// Returns the pages of the domain, best first.
 fn ranked(
     snapshot: &Snapshot,
     known: &LocalGraph,

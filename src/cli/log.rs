@@ -10,8 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::common::say;
 use super::summary::settling;
 
-/// Verbosity of a long run. Lines begin with the time unless standard error is a terminal or the system journal, which
-/// adds times itself.
+/// Verbosity of a long run. Lines begin with the time unless standard error is a terminal or the system journal.
 #[derive(clap::Args, Clone, Copy, Default)]
 pub struct Verbosity {
     /// Print only problems.

@@ -39,7 +39,6 @@ pub enum Keep {
     No,
 }
 
-/// Options `-o FILE` and `--force` of commands that write a result.
 #[derive(clap::Args)]
 pub struct OutputArgs {
     /// The file, which appears once it is complete; `-` or none: standard output.

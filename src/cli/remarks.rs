@@ -1,5 +1,4 @@
-//! Faults of inputs, for people and as JSON: records that were used although a part of them is unreadable, fields that
-//! no record has, and why nothing was read.
+//! Faults of inputs, for people and as JSON: bad records, fields that no record has, and why nothing was read.
 
 use cashrank_base::rules::{FieldName, InputRules};
 use cashrank_crawl::decode::{Missing, Reason};
@@ -205,8 +204,7 @@ pub fn report_loaded(report: &LoadReport) -> Exit {
     Exit::Done
 }
 
-/// Returns whether a completed run read nothing of its inputs. `read` is what this run counted; `empty` says that one of
-/// the inputs was empty.
+/// Returns whether a completed run, which counted `read`, read nothing of its inputs, one of which may be `empty`.
 pub fn is_nothing(outcome: &IngestOutcome, read: &Counters, empty: bool) -> bool {
     let idle = outcome.nothing_to_do && !empty
         || outcome.stopped

@@ -47,7 +47,6 @@ pub struct SnapshotsArgs {
     json: bool,
 }
 
-/// The option of commands that read a ranking.
 #[derive(clap::Args)]
 pub struct SnapshotArg {
     /// Use an older snapshot, by its number or by a time like 2026-11-24 [default: the current one].
@@ -83,7 +82,6 @@ pub struct RankingArgs {
 }
 
 impl RankingArgs {
-    /// Opens the ranking of each store.
     pub fn open(&self, memory: &MemoryArg) -> anyhow::Result<Vec<LevelRanking>> {
         let stores = &self.stores.all;
         check_one(stores, &self.level.given())?;
@@ -97,7 +95,6 @@ impl RankingArgs {
         &self.stores.all[0]
     }
 
-    /// Opens the snapshot of the first store.
     pub fn snapshot(&self) -> cashrank::Result<Snapshot> {
         self.snapshot.open(self.store())
     }
@@ -113,7 +110,6 @@ pub fn check_one(stores: &[PathBuf], given: &[(bool, &str)]) -> anyhow::Result<(
     }
 }
 
-/// Option of commands that publish a snapshot.
 #[derive(clap::Args)]
 pub struct KeepArg {
     /// How many snapshots to keep, or by which rule; 0: all.

@@ -131,7 +131,6 @@ fn rows(snapshot: &Snapshot) -> anyhow::Result<Option<RowsStat>> {
     }))
 }
 
-/// Parts of a store on disk, with the files and folders of each.
 const PARTS: [(&str, &[&str]); 11] = [
     ("cash", &["cash"]),
     ("urls", &["urls", "urls.index"]),
@@ -398,7 +397,6 @@ fn memory_text(need: &Need) -> String {
     )
 }
 
-/// Prints the shards of a crawl, added up.
 fn show_shards(shards: &[Stat<'_>], is_json: bool) -> anyhow::Result<Exit> {
     let opened = shards
         .iter()

@@ -38,7 +38,6 @@ pub(super) fn since(now: &Counters, before: &Counters) -> Counters {
     read
 }
 
-/// Returns the reasons for which records were skipped, with their counts.
 pub(super) fn skipped(read: &Counters) -> impl Iterator<Item = (&'static str, u64)> {
     let counts = Reason::ALL.iter().zip(read.skipped);
     let counts = counts.filter(|(_, count)| *count > 0);
@@ -167,7 +166,6 @@ pub(super) fn memory(need: &Need) -> Value {
     parts
 }
 
-/// Returns what every run that reads inputs tells programs.
 pub(super) fn read_json(read: &Counters, of: &Reporter, stopped: bool, seconds: f64) -> Value {
     json!({
         "stopped": stopped,
@@ -181,7 +179,6 @@ pub(super) fn read_json(read: &Counters, of: &Reporter, stopped: bool, seconds: 
     })
 }
 
-/// Returns what only an ingest tells programs.
 pub(super) fn ingest_json(
     outcome: &IngestOutcome,
     read: &Counters,

@@ -8,8 +8,7 @@ use cashrank_store::snapshot::{Expired, Info};
 
 use super::{pages, shown, thousands, time};
 
-/// Links whose PageRank a bound refers to: the latest links of every page, or all links as they were read, if a window
-/// may hold visits of a page with earlier links.
+/// Links whose PageRank a bound refers to: the latest of every page, or all as read if a window may hold earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
     Latest,

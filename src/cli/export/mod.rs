@@ -311,7 +311,6 @@ impl ExportArgs {
         self.output.report(output, &said, summary)
     }
 
-    /// Opens the older ranking of `--since`, if it is given.
     fn changes(&self) -> Result<Option<ChangeFilter>> {
         let open = |since| {
             let snapshot = Snapshot::of(&RealDisk, self.ranking.store(), Some(since))?;
