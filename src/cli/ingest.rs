@@ -390,7 +390,7 @@ impl IngestArgs {
         settings.input = self.rules.resolve(Some(&job.settings.input))?;
         settings.input.shard = self.shard.or(settings.input.shard);
         let ack = self.ack.as_deref();
-        let on_durable = ack.map(|path| on_durable(path, &self.store, job.stop.clone()));
+        let on_durable = ack.map(|path| on_durable(path, &self.store));
         let on_durable = on_durable.transpose()?;
         let spool = self.spool.then(|| SpoolOptions {
             on_durable,
