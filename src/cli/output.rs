@@ -9,7 +9,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use cashrank::Error;
@@ -168,22 +168,9 @@ impl OutputTarget {
         Err(Error::io(path, "follow")(source))
     }
 
-    pub fn is_terminal(&self) -> bool {
-        match self {
-            OutputTarget::Standard => io::stdout().is_terminal(),
-            OutputTarget::File(..) => false,
-            OutputTarget::Stream(path) => {
-                // Opening a FIFO would wait for its writer.
-                let is_device =
-                    fs::metadata(path).is_ok_and(|found| found.file_type().is_char_device());
-                is_device && File::open(path).is_ok_and(|file| file.is_terminal())
-            }
-        }
-    }
-
     pub fn must_show(&self, format: &str, is_text: bool) -> anyhow::Result<()> {
         anyhow::ensure!(
-            is_text || !self.is_terminal(),
+            is_text || *self != OutputTarget::Standard || !io::stdout().is_terminal(),
             "{format} is not written to a terminal: name a file with -o, or choose --to tsv"
         );
         Ok(())
@@ -406,7 +393,6 @@ mod tests {
         let null = Path::new("/dev/null");
         let found = OutputTarget::of(Some(null)).unwrap();
         assert_eq!(found, OutputTarget::Stream(null.into()));
-        assert!(!found.is_terminal());
     }
 
     /// Regression: `convert a.jsonl -o a.jsonl --force` replaced the crawl by its own archive.
