@@ -18,7 +18,7 @@ use cashrank_base::model::{name_settings, require_feature};
 use cashrank_crawl::decode::{Time, utc};
 use cashrank_crawl::formats::Format;
 use cashrank_crawl::source::{InputName, open_plain};
-use cashrank_graph::engine::{Span, WindowPolicy};
+use cashrank_graph::engine::Span;
 use cashrank_ingest::ingest::Every;
 use cashrank_steer::answers::SkippedLines;
 use cashrank_steer::schedule::Taker;
@@ -207,14 +207,11 @@ pub fn written_at(path: &Path) -> Option<String> {
 
 /// Escapes control characters, so that a name is safe to print on a terminal.
 pub fn shown(name: &str) -> Cow<'_, str> {
-    if !name.contains(char::is_control) {
-        return name.into();
-    }
-    let mut shown = name.to_owned();
+    let mut shown = Cow::Borrowed(name);
     for c in name.chars().filter(|c| c.is_control()) {
-        shown = shown.replace(c, &c.escape_default().to_string());
+        shown = shown.replace(c, &c.escape_default().to_string()).into();
     }
-    shown.into()
+    shown
 }
 
 pub fn pages(n: u64) -> String {
@@ -227,11 +224,6 @@ pub fn records(n: u64) -> String {
 
 pub fn links(n: u64) -> String {
     counted(n, "link", "links")
-}
-
-pub fn report_skipped(n: u64) {
-    let were = if n == 1 { "was" } else { "were" };
-    say!("{} {were} skipped", records(n));
 }
 
 /// Formats a number for people: `1.0 billion`.
@@ -403,10 +395,6 @@ pub fn formats() -> impl clap::builder::TypedValueParser<Value = OrNone<Format>>
 
 pub fn takers() -> impl clap::builder::TypedValueParser<Value = Taker> {
     words::<Taker>(Taker::ALL.map(|taker| (taker.name(), taker.about())))
-}
-
-pub fn windows() -> Forms<WindowPolicy> {
-    Forms::new(WindowPolicy::FORMS, parsed::<WindowPolicy>)
 }
 
 pub fn time_span(text: &str) -> Result<Duration, String> {

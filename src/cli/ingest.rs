@@ -20,9 +20,9 @@ use cashrank_store::store::{RealDisk, Settings, SpoolOptions};
 
 use super::ack::on_durable;
 use super::common::{
-    Exit, OrNone, STORE, age_or_none, certain_pages, eps_or_none, every, formats, not_believed,
-    note_keyboard, parsed, positive, print_json, size_or_none, some_bytes, stop_on_signal, threads,
-    time_span, windows, words,
+    Exit, Forms, OrNone, STORE, age_or_none, certain_pages, eps_or_none, every, formats,
+    not_believed, note_keyboard, parsed, positive, print_json, size_or_none, some_bytes,
+    stop_on_signal, threads, time_span, words,
 };
 use super::inputs::{ChecksumArgs, INPUT, LIMITS, LimitArgs, RulesArgs, first_given};
 use super::json::joined;
@@ -168,7 +168,7 @@ pub struct IngestArgs {
     ///
     /// T is a time like 90d, by the times of fetches, or a number of turnovers, like 1.5: in one turnover as much importance was
     /// passed on as all pages hold. The guide's chapter on rankings explains windows.
-    #[arg(long, help_heading = WINDOWS, value_name = "WINDOW", value_parser = windows())]
+    #[arg(long, help_heading = WINDOWS, value_name = "WINDOW", value_parser = Forms::new(WindowPolicy::FORMS, parsed::<WindowPolicy>))]
     window: Option<WindowPolicy>,
     /// With --window auto: how far back it may reach, like 90d, or 3 for turnovers.
     #[arg(long, help_heading = WINDOWS, value_name = "T", value_parser = parsed::<Span>)]

@@ -265,12 +265,7 @@ impl clap::Args for NextParameters {
 
 impl clap::FromArgMatches for NextParameters {
     fn from_arg_matches(found: &ArgMatches) -> Result<NextParameters, clap::Error> {
-        let mut asked = NextParameters(Vec::new());
-        asked.update_from_arg_matches(found)?;
-        Ok(asked)
-    }
-
-    fn update_from_arg_matches(&mut self, found: &ArgMatches) -> Result<(), clap::Error> {
+        let mut asked = Vec::new();
         for Parameter { name, takes, .. } in &NEXT {
             if found.value_source(name) != Some(ValueSource::CommandLine) {
                 continue;
@@ -285,8 +280,13 @@ impl clap::FromArgMatches for NextParameters {
                     .collect(),
             };
             let named = values.into_iter().map(|value| ((*name).to_owned(), value));
-            self.0.extend(named);
+            asked.extend(named);
         }
+        Ok(NextParameters(asked))
+    }
+
+    fn update_from_arg_matches(&mut self, found: &ArgMatches) -> Result<(), clap::Error> {
+        *self = NextParameters::from_arg_matches(found)?;
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use cashrank_ingest::ingest::IngestOutcome;
 use cashrank_ingest::load::LoadReport;
 use serde_json::{Value, json};
 
-use super::common::{self, Exit, as_options, counted, report_skipped, say, thousands};
+use super::common::{self, Exit, as_options, counted, say, thousands};
 use super::reporter::Reporter;
 
 /// Maximum number of records that are shown while reading, for each reason; further ones are only counted.
@@ -198,7 +198,8 @@ pub fn report_loaded(report: &LoadReport) -> Exit {
         say!("{}", used_without_time(report.timeless));
     }
     if report.skipped > 0 {
-        report_skipped(report.skipped);
+        let were = if report.skipped == 1 { "was" } else { "were" };
+        say!("{} {were} skipped", common::records(report.skipped));
         return Exit::Skipped;
     }
     Exit::Done
