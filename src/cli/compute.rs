@@ -26,10 +26,9 @@ use super::common::{
 use super::export::{scratch, tables};
 use super::inputs::LoadArgs;
 use super::levels::{SiteGraphArgs, accuracy_said, counted_of, levels, measures, sureness};
-use super::log::beside_a_bar;
 use super::output::{OutputTarget, SummedOutputArgs};
-use super::remarks::report_loaded;
-use super::summary::withheld;
+use super::reporter::beside_a_bar;
+use super::summary::{report_loaded, withheld};
 
 /// Rank pages or sites by a measure of importance, of a store or of files.
 #[derive(clap::Args)]

@@ -10,11 +10,9 @@ use cashrank_ingest::records::{RecordFormat, SortRoom};
 use super::common::{self, Exit, MemoryArg, print_json, say, stop_on_signal, words};
 use super::export::scratch;
 use super::inputs::ReadArgs;
-use super::log::Verbosity;
 use super::output::{Keep, OutputTarget};
-use super::remarks::nothing_read;
-use super::reporter::Reporter;
-use super::summary::{read_json, report_counts};
+use super::reporter::{Reporter, Verbosity};
+use super::summary::{nothing_read, read_json, report_counts};
 
 const EXAMPLES: &str = "\
 Examples:

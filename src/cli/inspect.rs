@@ -14,8 +14,7 @@ use super::common::{
     self, Exit, MemoryArg, as_options, positive, print, say, shown, thousands, time, write_json,
 };
 use super::inputs::ReadArgs;
-use super::remarks::{missing_json, missing_text, ungrouped};
-use super::summary::{dropped_links, some_of};
+use super::summary::{dropped_links, missing_json, missing_text, some_of, ungrouped};
 use super::table::FactList;
 
 const EXAMPLES: &str = "\

@@ -1,6 +1,5 @@
 //! The command line: one file per subcommand. Data goes to standard output, messages to standard error.
 
-mod ack;
 mod common;
 mod compare;
 mod compute;
@@ -16,14 +15,12 @@ mod json;
 mod levels;
 mod links;
 mod local;
-mod log;
 #[cfg(feature = "man")]
 mod man;
 mod next;
 mod output;
 mod rank;
 mod record;
-mod remarks;
 mod reporter;
 #[cfg(feature = "serve")]
 mod serve;

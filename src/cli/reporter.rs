@@ -1,22 +1,79 @@
-//! Messages and progress on standard error while inputs are read.
+//! Messages and progress of long runs on standard error.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, stderr};
 #[cfg(feature = "serve")]
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use cashrank::Error;
 use cashrank_crawl::source::InputName;
 use cashrank_ingest::ingest::{IngestEvent, Observer, ProgressReport};
 use cashrank_store::memory::human;
+use cashrank_store::snapshot::Watcher;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::common::{self, about, accuracy_of, thousands};
-use super::log::Verbosity;
-use super::remarks::{Remarks, missing_text, ungrouped};
+use super::common::{self, about, accuracy_of, say, thousands};
 #[cfg(feature = "serve")]
 use super::serve::LiveIngest;
-use super::summary::{settling, withheld};
+use super::summary::{Remarks, missing_text, settling, ungrouped, withheld};
+
+/// Verbosity of a long run. Lines begin with the time unless standard error is a terminal or the system journal.
+#[derive(clap::Args, Clone, Copy, Default)]
+pub struct Verbosity {
+    /// Print only problems.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl Verbosity {
+    pub fn info(self, text: &str) {
+        if !self.quiet {
+            self.warn(text);
+        }
+    }
+
+    /// Prints a warning, also with `--quiet`.
+    pub fn warn(self, text: &str) {
+        if stderr().is_terminal() || std::env::var_os("JOURNAL_STREAM").is_some() {
+            say!("{text}");
+        } else {
+            say!("{}", at_its_time(text));
+        }
+    }
+}
+
+fn at_its_time(text: &str) -> String {
+    format!("{} {text}", jiff::Timestamp::now().strftime("%FT%TZ"))
+}
+
+const TICK: Duration = Duration::from_millis(100);
+
+/// Runs `work`, which settles, while another thread, if one can be started, shows its progress on a terminal.
+pub fn beside_a_bar<T>(
+    watcher: &Watcher,
+    work: impl FnOnce() -> cashrank::Result<T>,
+) -> cashrank::Result<T> {
+    if !stderr().is_terminal() {
+        return work();
+    }
+    let bar = ProgressBar::new_spinner().with_style(style("{spinner} {msg}"));
+    let done = std::thread::scope(|scope| {
+        let (end, ended) = mpsc::channel::<()>();
+        let bar = &bar;
+        let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(TICK) {
+                bar.set_message(settling(&watcher.progress()));
+                bar.tick();
+            }
+        });
+        let done = work();
+        drop(end);
+        done
+    });
+    bar.finish_and_clear();
+    done
+}
 
 pub(super) struct Reporter {
     started: Instant,
@@ -44,7 +101,7 @@ impl Reporter {
             }
         });
         let sizes = sizes.collect::<Option<Vec<u64>>>();
-        let is_drawn = std::io::stderr().is_terminal() && !log.quiet;
+        let is_drawn = stderr().is_terminal() && !log.quiet;
         let bar = is_drawn.then(|| match &sizes {
             Some(sizes) => {
                 ProgressBar::new(sizes.iter().sum::<u64>().saturating_mul(repeat.into()))
@@ -227,4 +284,17 @@ fn position(sizes: &[u64], report: &ProgressReport<'_>) -> u64 {
         }
     };
     once.saturating_mul((report.pass - 1).into()) + of_pass
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_their_time() {
+        let line = at_its_time("read");
+        let (time, text) = line.split_once(' ').unwrap();
+        assert!(time.parse::<jiff::Timestamp>().is_ok(), "{time}");
+        assert_eq!(text, "read");
+    }
 }

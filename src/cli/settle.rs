@@ -16,7 +16,7 @@ use super::common::{
     not_believed, pages, print_json, say, stop_on_signal, thousands, time_span,
 };
 use super::compute::open_to_publish;
-use super::log::beside_a_bar;
+use super::reporter::beside_a_bar;
 use super::snapshots::KeepArg;
 
 /// Make the current ranking more accurate, from the kept links.
