@@ -17,6 +17,7 @@ use cashrank_store::snapshot::{LevelRanking, Snapshot, SnapshotSelector};
 use cashrank_store::store::RealDisk;
 
 use super::common::{Exit, MemoryArg, counted, pages as common_pages, parsed, say, words};
+use super::inputs::first_given;
 use super::levels::{SelectionArgs, SiteGraphArgs, counted_of, note_parameters};
 use super::output::{Keep, OutputTarget, SummedOutputArgs, folder_of};
 use super::snapshots::{RankingArgs, check_one};
@@ -369,15 +370,13 @@ impl ExportArgs {
              name `importance` first in --measure"
         );
         let is_several = self.ranking.level.measures().len() > 1;
-        anyhow::ensure!(
-            content == Content::Table || !self.cash && !is_several,
-            "{}: {name} has no columns; choose --to tsv, csv, jsonl or parquet",
-            if self.cash {
-                "--cash"
-            } else {
-                "several measures"
-            }
-        );
+        let columns = [(self.cash, "--cash"), (is_several, "several measures")];
+        if let Some(option) = first_given(&columns) {
+            anyhow::ensure!(
+                content == Content::Table,
+                "{option}: {name} has no columns; choose --to tsv, csv, jsonl or parquet"
+            );
+        }
         Ok(())
     }
 

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::bail;
 use cashrank_base::rules::Scope;
 use cashrank_graph::engine::{PageId, checked_damping, ranks};
 use cashrank_graph::rows::Rows as _;
@@ -235,12 +234,10 @@ impl DomainPages {
 
 /// Returns the graph of the domain and the pages outside it, and its pages whose failed fetch can be retried.
 fn known(snapshot: &Snapshot, domain: &[u32]) -> anyhow::Result<(LocalGraph, Vec<u32>)> {
-    if domain.is_empty() {
-        bail!(
-            "the domain has no page: no name known fits --domain; see some names with `cashrank top` or \
-             `cashrank inspect`"
-        );
-    }
+    anyhow::ensure!(
+        !domain.is_empty(),
+        "the domain has no page: no name known fits --domain; see some names with `cashrank top` or `cashrank inspect`"
+    );
     let rows = snapshot.rows()?;
     let mut known = LocalGraph::of_rows(&rows, domain)?;
     let mut failing = Vec::new();

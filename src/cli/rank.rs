@@ -89,9 +89,7 @@ impl RankArgs {
         })?;
         Ok(if unknown { Exit::Unknown } else { Exit::Done })
     }
-}
 
-impl RankArgs {
     fn write_table(
         &self,
         rankings: Rankings<'_>,

@@ -124,12 +124,9 @@ impl SnapshotsArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         let store = &self.store.store;
         if let Some(number) = self.pin.or(self.unpin) {
-            let changed = pin(&RealDisk, store, number, self.pin.is_some())?;
-            let state = if self.pin.is_some() {
-                "pinned"
-            } else {
-                "not pinned"
-            };
+            let is_pinned = self.pin.is_some();
+            let changed = pin(&RealDisk, store, number, is_pinned)?;
+            let state = if is_pinned { "pinned" } else { "not pinned" };
             let before = if changed { "" } else { ", as before" };
             say!("snapshot {number}: {state}{before}");
             return Ok(Exit::Done);

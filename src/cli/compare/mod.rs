@@ -385,7 +385,12 @@ fn write_list(
 }
 
 fn name_of(row: &Mover) -> String {
-    format!(" {}{}", shown(&row.url), gone(row.state))
+    let is_gone = row.state == Some(PageState::Gone);
+    format!(
+        " {}{}",
+        shown(&row.url),
+        if is_gone { ", gone" } else { "" }
+    )
 }
 
 fn share(importance: Option<f64>) -> String {
@@ -405,12 +410,5 @@ fn span(length: f64) -> String {
         format!("{length:.3e}")
     } else {
         format!("{length:.3}")
-    }
-}
-
-fn gone(state: Option<PageState>) -> &'static str {
-    match state {
-        Some(PageState::Gone) => ", gone",
-        _ => "",
     }
 }
