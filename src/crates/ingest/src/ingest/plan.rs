@@ -364,12 +364,13 @@ fn find(
         }
         // What continues after no record is not counted twice.
         if end.records > 0 {
-            let what = match read.name == name {
-                true => "has grown".into(),
-                false => format!(
+            let what = if read.name == name {
+                "has grown".into()
+            } else {
+                format!(
                     "begins with all that was read of {}, which has grown",
                     read.name
-                ),
+                )
             };
             return Err(Error::InputChanged(format!(
                 "{name}: {what} since it was read to its end; put only the new part (after byte {} of the decompressed \
