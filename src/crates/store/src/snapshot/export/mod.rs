@@ -174,19 +174,22 @@ pub fn export<'a>(
         counts.pages += u64::from(!is_gone);
         !is_gone
     });
-    let mut left_out = 0;
-    match format {
+    let left_out = match format {
         #[cfg(feature = "parquet")]
-        Format::Parquet => parquet::write(ExportOutput::new(out, path), setup, &mut rows)?,
+        Format::Parquet => {
+            parquet::write(ExportOutput::new(out, path), setup, &mut rows).map(|()| 0)?
+        }
         #[cfg(feature = "sqlite")]
-        Format::Sqlite => sqlite::write(ExportOutput::new(out, path), setup, &mut rows)?,
+        Format::Sqlite => {
+            sqlite::write(ExportOutput::new(out, path), setup, &mut rows).map(|()| 0)?
+        }
         _ if !format.is_text() => return Err(lacks_feature(format.name(), format.name())),
         _ => {
             let mut lines = LineWriter::new(format, setup, out, path)?;
             rows.try_for_each(|row| lines.push(&row?))?;
-            left_out = lines.finish()?;
+            lines.finish()?
         }
-    }
+    };
     counts.pages -= left_out;
     counts.left_out = left_out;
     Ok(counts)
