@@ -91,10 +91,13 @@ impl RowFile {
             if end <= rows.start {
                 break;
             }
+            // A damaged index leads to another end than that of the block.
             let unpacked = self.unpacked.find(end - 1);
             let (first, heads) = match &unpacked {
-                Some((first, block)) => (*first, &block.heads),
-                None => (self.heads(at, end, &mut heads)?, &heads),
+                Some((first, block)) if first + block.heads.len() as u64 == end => {
+                    (*first, &block.heads)
+                }
+                _ => (self.heads(at, end, &mut heads)?, &heads),
             };
             for (head, row) in heads.iter().rev().zip((first..end).rev()) {
                 if rows.contains(&row) && !Stop::is_whole(visit(row, head))? {
