@@ -167,8 +167,10 @@ fn read_datum<'a>(lines: &mut DumpLines<'a>) -> Result<Option<CrawlDatum<'a>>, B
     let at = time::from_java(text).map(Some);
     let at = at.ok_or_else(|| bad_time(text));
     let mut redirect = None;
-    // The section ends with a blank line, or at the name of the next.
-    while let Some(line) = lines.next_if(|line| !line.is_empty() && !line.ends_with("::")) {
+    // The section ends with a blank line, or at the name of the next; lines of its metadata are indented.
+    let is_inside =
+        |line: &&str| line.starts_with(['\t', ' ']) || !(line.is_empty() || line.ends_with("::"));
+    while let Some(line) = lines.next_if(is_inside) {
         if let Some((exact, target)) = protocol_status(line) {
             (status, redirect) = (exact.unwrap_or(status), target);
         }
