@@ -84,8 +84,13 @@ impl<I: FileInfo> BlockFile<I> {
             return Err(damaged("its directory does not match its checksum"));
         }
         let text = &directory[held as usize..directory.len() - TRAILER];
-        let info: I =
-            serde_json::from_slice(text).map_err(|error| damaged(&format!("its info: {error}")))?;
+        let wrong = |error: serde_json::Error| damaged(&format!("its info: {error}"));
+        // Another version may have other fields.
+        let InfoVersion { version } = serde_json::from_slice(text).map_err(wrong)?;
+        if version != version_of(&I::MAGIC) {
+            return Err(other_version::<I>(path, &version.to_string()));
+        }
+        let info: I = serde_json::from_slice(text).map_err(wrong)?;
         if !info.fits(count, columns) {
             return Err(damaged("its info does not fit its trailer"));
         }
@@ -195,6 +200,11 @@ impl<I: FileInfo> BlockFile<I> {
         }
         Ok(packed)
     }
+}
+
+#[derive(serde::Deserialize)]
+struct InfoVersion {
+    version: u32,
 }
 
 pub(crate) const fn version_of(magic: &Magic) -> u32 {

@@ -30,7 +30,7 @@ use crate::sites::{Level, SiteTotal, Sites};
 use crate::store::{Settings, TempFile, View};
 use crate::{Error, Result};
 
-const MAGIC: Magic = *b"CRRANK01";
+const MAGIC: Magic = *b"CRRANK02";
 pub const RANKING_VERSION: u32 = version_of(&MAGIC);
 pub const RANKING: &str = ".ranking";
 
