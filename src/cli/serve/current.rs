@@ -135,7 +135,7 @@ impl OpenSnapshot {
         }
     }
 
-    /// Reads the ranking of pages, or another one, which stays open for later questions; while it is opened, others wait.
+    /// Reads the ranking of pages, or another one, which stays open for later questions.
     fn with_ranking<T>(
         &self,
         name: &RankingName,
@@ -146,20 +146,29 @@ impl OpenSnapshot {
         }
         let file = name.file(self.snapshot().path());
         let key = (name.clone(), file.and_then(|file| written(&file)));
-        let mut opened = lock(&self.rankings);
-        let known = opened.iter().position(|(known, _)| *known == key);
-        let ranking = match known.map(|at| opened.remove(at).1) {
-            Some(ranking) => ranking,
-            None => Arc::new(self.open(name).map_err(|error| match error {
-                Error::Missing(_) => Problem::Unknown(as_parameters(&error)),
-                error => problem(error),
-            })?),
+        let kept = |ranking: Option<Arc<LevelRanking>>| {
+            let mut opened = lock(&self.rankings);
+            let known = opened.iter().position(|(known, _)| *known == key);
+            let ranking = known.map(|at| opened.remove(at).1).or(ranking)?;
+            if opened.len() == OPENED {
+                opened.remove(0);
+            }
+            opened.push((key.clone(), ranking.clone()));
+            Some(ranking)
         };
-        if opened.len() == OPENED {
-            opened.remove(0);
-        }
-        opened.push((key, ranking.clone()));
-        drop(opened);
+        let open = || match self.open(name) {
+            Ok(ranking) => Ok(Arc::new(ranking)),
+            Err(error @ Error::Missing(_)) => Err(Problem::Unknown(as_parameters(&error))),
+            Err(error) => Err(problem(error)),
+        };
+        // Others need not wait while it is opened: two may open the same.
+        let ranking = match kept(None) {
+            Some(known) => known,
+            None => {
+                let opened = open()?;
+                kept(Some(opened.clone())).unwrap_or(opened)
+            }
+        };
         read(&ranking).map_err(problem)
     }
 
