@@ -8,7 +8,6 @@
 //! common page; 64 bytes per page at the peak. Results do not depend on the order of pages: the names' hashes order
 //! pages of equal score (top k, rank-biased overlap, the top tenth), the same on both sides.
 
-mod best;
 mod certain;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
@@ -28,7 +27,6 @@ use scores::ScoreRow;
 use sum::{CompensatedSum, NormSums};
 
 pub use crate::model::NameHash;
-pub use best::BestItems;
 pub use certain::Positions;
 #[cfg(any(test, feature = "testing"))]
 pub use scores::read_scores;
@@ -277,6 +275,47 @@ impl MeanError {
 /// Compares by rank: higher scores first, ties in the order of the names' hashes.
 fn by_rank(a: &ScoreRow, b: &ScoreRow) -> Ordering {
     b.score.total_cmp(&a.score).then(a.name.cmp(&b.name))
+}
+
+/// Top-k by an order, in memory for twice as many items.
+#[derive(Debug, Clone)]
+pub struct BestItems<T> {
+    count: usize,
+    pub added: u64,
+    /// Items that may be among the best; once some were dropped, the last of the best is at `count - 1`.
+    kept: Vec<T>,
+}
+
+impl<T> BestItems<T> {
+    pub fn new(count: usize) -> BestItems<T> {
+        BestItems {
+            count,
+            added: 0,
+            kept: Vec::new(),
+        }
+    }
+
+    /// Adds an item. `order` must be the same at every call, and total.
+    pub fn add(&mut self, item: T, order: impl Fn(&T, &T) -> Ordering) {
+        let has_dropped = self.added > self.kept.len() as u64;
+        self.added += 1;
+        let is_worse = |last: &T| has_dropped && order(last, &item).is_le();
+        if self.count == 0 || self.kept.get(self.count - 1).is_some_and(is_worse) {
+            return;
+        }
+        self.kept.push(item);
+        if self.kept.len() >= self.count.saturating_mul(2) {
+            self.kept.select_nth_unstable_by(self.count - 1, order);
+            self.kept.truncate(self.count);
+        }
+    }
+
+    /// Returns the best items, best first.
+    pub fn finish(mut self, order: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
+        self.kept.sort_unstable_by(order);
+        self.kept.truncate(self.count);
+        self.kept
+    }
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ use std::cmp::Ordering;
 
 use serde::Serialize;
 
-use super::best::BestItems;
+use super::BestItems;
 use super::scores::ScoreRow;
 use super::sum::{CompensatedSum, NormSums};
 use super::{ComparedSide, Scores, join};
