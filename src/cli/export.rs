@@ -415,7 +415,7 @@ impl ExportArgs {
         let count = if to == "tsv" {
             let folder = scratch(output);
             let pairing = self.sites.pairing(memory, &folder);
-            let graph = LinkGraph::of(&ranking, pairing, memory, &folder)?;
+            let graph = LinkGraph::of(&ranking, pairing)?;
             output.put(|out| Ok(write_tsv(&graph, self.numbers, out, path)?))?
         } else {
             anyhow::ensure!(
@@ -427,7 +427,7 @@ impl ExportArgs {
             };
             OutputTarget::put_folder(path, |aside| {
                 let pairing = self.sites.pairing(memory, aside);
-                let graph = LinkGraph::of(&ranking, pairing, memory, aside)?;
+                let graph = LinkGraph::of(&ranking, pairing)?;
                 Ok(write_common_crawl(&graph, aside)?)
             })?
         };

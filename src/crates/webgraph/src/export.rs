@@ -105,7 +105,7 @@ impl Args {
             memory,
             folder,
         };
-        let graph = LinkGraph::of(&ranking, pairing, memory, folder)?;
+        let graph = LinkGraph::of(&ranking, pairing)?;
         write_names(&graph, &beside(basename, "urls"))?;
         let stats = write_arcs(&graph, ranking.len(), basename)?;
         let nodes = stats.num_nodes;

@@ -46,8 +46,8 @@ pub struct Pairing<'f> {
 }
 
 /// Derives the links between sites from those of pages: the row of a site has the sites that its pages link to,
-/// ascending. Links inside a site do not count. Pages without a site, or beyond the column, are left out. Fails with [`crate::Error::TooLarge`] if the links
-/// exceed the memory.
+/// ascending. Links inside a site do not count. Pages without a site, or beyond the column, are left out. Fails with
+/// [`crate::Error::TooLarge`] if the links exceed the memory.
 pub fn site_graph(rows: &dyn Rows, sites: &Sites, pairing: Pairing<'_>) -> Result<Graph> {
     let third = pairing.memory.map_or(u64::MAX, |memory| memory / 3);
     let sorting = third.min(SORTING_BYTES);

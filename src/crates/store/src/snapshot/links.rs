@@ -45,14 +45,9 @@ pub struct LinkGraph<'g> {
 }
 
 impl<'g> LinkGraph<'g> {
-    /// Returns the graph of a ranking's pages or sites. Sorting links, and names if they are written, take at most
-    /// `memory` bytes; the rest is spilled to `folder`.
-    pub fn of(
-        ranking: &'g LevelRanking,
-        pairing: Pairing<'_>,
-        memory: Option<u64>,
-        folder: &'g Path,
-    ) -> Result<LinkGraph<'g>> {
+    /// Returns the graph of a ranking's pages or sites. Sorting links, and names if they are written, takes the
+    /// memory of `pairing`; the rest is spilled to its folder.
+    pub fn of(ranking: &'g LevelRanking, pairing: Pairing<'g>) -> Result<LinkGraph<'g>> {
         let rows = ranking.snapshot().rows()?;
         let is_weighted = if ranking.sites().is_some() {
             pairing.links != SiteLinks::Once
@@ -61,8 +56,8 @@ impl<'g> LinkGraph<'g> {
             !follow.is_default() || rows.has_weights()?
         };
         let sites = ranking.sites();
-        let sites = sites.map(|of| site_graph(&rows, of, pairing));
-        let sites = sites.transpose()?;
+        let (memory, folder) = (pairing.memory, pairing.folder);
+        let sites = sites.map(|of| site_graph(&rows, of, pairing)).transpose()?;
         let taken = sites.as_ref().map_or(0, Graph::bytes);
         let memory = memory.map(|memory| memory.saturating_sub(taken));
         Ok(LinkGraph {
