@@ -34,7 +34,6 @@ fn options_without_effect_are_refused() {
         "compute --store s --measure pagerank --site-links once",
         // Without a list these have no effect.
         "local --store s --domain host:a.test --to jsonl",
-        "local --store s --domain host:a.test -o list",
         "local --store s --domain host:a.test --select sc",
         "local --store s --domain host:a.test --force",
         "next --store s --refetch --strategy fica",
