@@ -33,7 +33,7 @@ pub enum Problem {
 
 /// Source of the answers.
 pub trait Backend: Send + Sync + 'static {
-    /// Returns counts, the bound, and the snapshots so far, as JSON.
+    /// Returns counts and the bound as JSON.
     fn status(&self) -> Result<Vec<u8>>;
     /// Returns the counts in the text format of Prometheus.
     fn metrics(&self) -> Result<String>;

@@ -4,7 +4,7 @@ function overview(view) {
     make("div", { class: "tiles", id: "tiles" }),
     two(section("Most important pages", "", "top"), section("Largest changes", "", "movers")),
     two(section("Hosts", "by the importance of their pages", "hosts"), section("Crawl next", "", "next")),
-    two(section("Coverage", "of what readers see who start at the seeds, in percent: at least, and at most, by records read", "covered"),
+    two(section("Coverage", "of what readers see who start at the seeds, in percent: at least, and at most", "covered"),
       section("Where readers go on", "to pages not read yet, by host", "unread")),
     two(section("Fetches that failed, and pages that are gone", "by host", "failing"), section("Records that could not be used", "by reason", "skipped")));
   if (known) counts(known);

@@ -76,7 +76,8 @@ impl IngestRun<'_> {
         Ok(())
     }
 
-    /// Returns true if a snapshot is due by time. Reading never waits for these, and they take at most a quarter of the time.
+    /// Returns true if a snapshot is due by time. Reading waits for these only while their cash is
+    /// copied, and they take at most a quarter of the time.
     fn is_snapshot_late(&self) -> bool {
         let records = self.writer.counters().records;
         is_over(self.job.snapshot_every, self.snapshotted)
