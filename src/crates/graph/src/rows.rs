@@ -11,7 +11,6 @@ use crate::{Error, Result};
 /// Upper bound of page numbers in rows: they are kept in 32 bits.
 pub const PAGES_MAX: u64 = u32::MAX as u64;
 
-/// Row of one page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row<'a> {
     pub page: u32,

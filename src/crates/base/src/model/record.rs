@@ -264,7 +264,6 @@ words! {
 /// Bytes of text at which a batch ends early: relative links can be far shorter than their absolute form.
 pub const TEXT_BYTES: usize = 8 << 20;
 
-/// Effect of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// The page was fetched, and its links are known.
@@ -313,7 +312,6 @@ pub struct LinkCounts {
     pub out_of_scope: u32,
 }
 
-/// Record of a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchEntry {
     /// Offset in the chunk at which the record ends.

@@ -31,7 +31,6 @@ pub struct WarcHeader<'a> {
     pub refers_to: &'a [u8],
     /// True if the block is only a part.
     pub segmented: bool,
-    /// Length of the block.
     pub length: u64,
     /// Length of the header including its blank line.
     pub len: usize,

@@ -10,7 +10,6 @@ use crate::model::SelfLinks;
 use crate::rules::Follow;
 use crate::{Error, Result};
 
-/// Settings of the engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// Share of a page's cash that its links pass on, in 1/2^32; the rest goes to the virtual page.

@@ -40,7 +40,6 @@ pub struct Window {
     pub settled: Option<Effort>,
     /// Length of the window in turnovers of the current supply; `None` if each page has its own length.
     pub turnovers: Option<f64>,
-    /// Estimator that gives importance.
     pub estimator: Estimator,
     /// Bounds on the error; `None` where none is defined (interpolation, or nothing distributed yet).
     pub certificate: Option<Certificate>,

@@ -194,7 +194,6 @@ fn number(text: &str) -> Result<u32, String> {
 
 cashrank_base::stored_as_text!(WindowPolicy);
 
-/// Length of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Span {

@@ -43,7 +43,6 @@ pub enum Every {
 #[derive(Clone)]
 pub struct IngestJob {
     pub store: PathBuf,
-    /// Settings that change results.
     pub settings: Settings,
     pub inputs: Vec<InputName>,
     /// Format of the inputs; `None` to guess it for each.
@@ -212,7 +211,6 @@ pub struct IngestOutcome {
 
 pub trait Observer {
     fn note(&mut self, note: IngestEvent<'_>);
-    /// Called often.
     fn progress(&mut self, report: &ProgressReport<'_>);
 }
 

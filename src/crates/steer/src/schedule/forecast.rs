@@ -93,7 +93,6 @@ struct Forecast {
     finding: RunningMean,
     /// Pages found since the last one was read.
     found_now: u32,
-    /// Scores of all pages.
     scores: Cells<f32>,
     links: u64,
 }

@@ -91,7 +91,6 @@ pub struct SettledRanking<'a> {
     pub importances: &'a dyn Importances,
 }
 
-/// Crawl order.
 pub trait Strategy: Send {
     /// Notes that a page was found, once per page: `_by` is the page with the first link to it, or `None` for a seed, a
     /// page read before any link to it was seen. A target of weight 0 becomes known, but is not found by that.

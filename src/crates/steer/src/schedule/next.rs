@@ -17,7 +17,6 @@ use crate::rules::{Scope, Shard};
 use crate::snapshot::Snapshot;
 use crate::url::{domain, host};
 
-/// Pages that are wanted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PageSelection {
     /// Unread pages, by the strategy.
@@ -65,7 +64,6 @@ pub struct NextOptions {
     pub facts: bool,
 }
 
-/// Page to begin with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seed {
     pub page: Candidate,
@@ -117,7 +115,6 @@ impl NextOptions {
     }
 }
 
-/// Page to be crawled.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Candidate {
     /// Number of the page; `None` for a seed that the store does not know yet.
@@ -128,7 +125,6 @@ pub struct Candidate {
     pub score: f64,
     /// True if it was read already.
     pub fetched: bool,
-    /// Importance in the snapshot.
     pub importance: f64,
     pub fetches: Fetches,
 }

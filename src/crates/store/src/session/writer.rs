@@ -28,7 +28,6 @@ use crate::{Error, Result};
 /// that was created with others is refused.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Settings of the engine.
     pub config: Config,
     /// Rules for what is read from records.
     pub input: InputRules,

@@ -64,7 +64,6 @@ const WIDTH: usize = 8;
 /// default value's: a column of defaults takes none, and one of small numbers a byte per value.
 #[derive(Debug)]
 pub(super) struct Planes {
-    /// Default value.
     pub usual: u64,
     len: usize,
     planes: [Vec<u8>; WIDTH],

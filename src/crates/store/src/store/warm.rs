@@ -29,7 +29,6 @@ pub struct WarmHead {
     pub store: u64,
     /// Number of records read when the rows were settled.
     pub records: u64,
-    /// Rows that were settled.
     pub rows: CommittedRows,
     /// Checksum of the block that holds the last settled row ([`RowFile::sum_before`]).
     pub last_block: u64,

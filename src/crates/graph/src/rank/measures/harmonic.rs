@@ -115,7 +115,6 @@ fn sums_of(graph: &Graph, group: usize) -> Vec<f64> {
     sums
 }
 
-/// Estimates by counters.
 pub(super) fn estimated(work: &mut Work<'_>) -> Result<Option<Measured>> {
     let rows = work.rows;
     let mut balls = Balls::new(rows.pages() as usize, work.options.threads);
