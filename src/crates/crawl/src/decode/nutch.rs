@@ -332,6 +332,17 @@ mod tests {
         }
     }
 
+    /// Names of sections end in `::`, too.
+    #[test]
+    fn a_fetch_does_not_end_at_metadata_that_ends_in_colons() {
+        let lines = "Version: 7\nStatus: 35 (fetch_redir_perm)\nFetch time: Sat Nov 28 10:00:00 UTC 2026\nMetadata: \n \
+                     \t_repr_=http://a.example/x::\n \t_pst_=moved(12), lastModified=0: http://b.example/std::\n\
+                     Content::\n \t_pst_=success(1), lastModified=0\n";
+        let datum = read_datum(&mut lines.lines().peekable());
+        let (_, status, redirect) = datum.ok().flatten().unwrap();
+        assert_eq!((status, redirect), (301, Some("http://b.example/std::")));
+    }
+
     /// An input that is cut between CR and LF ends as one without a line end does.
     #[test]
     fn a_carriage_return_at_the_end_is_no_part_of_the_line() {
