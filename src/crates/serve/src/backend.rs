@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use axum::Router;
 use serde::Serialize;
 
-use crate::limits::ServiceLimits;
+use crate::server::ServiceLimits;
 use crate::workers::Workers;
 
 /// Answer, or the reason why there is none.

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use crate::access::{self, Token};
 use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result};
 use crate::held::AnswerPlace;
-use crate::limits::ServiceLimits;
+use crate::server::ServiceLimits;
 use crate::workers::Workers;
 
 pub(crate) struct ServiceContext {

@@ -12,12 +12,10 @@ mod access;
 mod backend;
 mod held;
 mod http;
-mod limits;
 mod server;
 mod workers;
 
 pub use access::{Token, is_loopback};
 pub use backend::{Backend, Calls, NextList, NextPage, NextQuery, Problem, Result, RunningCalls};
-pub use limits::ServiceLimits;
-pub use server::{Service, ServiceOptions};
+pub use server::{Service, ServiceLimits, ServiceOptions};
 pub use workers::{Workers, start_thread, thread_time};

@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::backend::{Problem, Result};
-use crate::limits::ServiceLimits;
+use crate::server::ServiceLimits;
 
 /// Interval at which the end of jobs is looked for.
 const END_PAUSE: Duration = Duration::from_millis(5);
