@@ -1,19 +1,5 @@
 //! Whole inputs: read into a store, converted, inspected, and loaded into memory.
 //!
-//! ```
-//! use cashrank_crawl::source::InputName;
-//! use cashrank_ingest::inspect::{Inspection, inspect};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let home = tempfile::tempdir()?;
-//! let path = home.path().join("crawl.jsonl");
-//! std::fs::write(&path, r#"{"url":"http://a.example/","links":["/about"]}"#)?;
-//! let report = inspect(&InputName::File(path), &Inspection::default())?;
-//! assert!(report.whole);
-//! # Ok(())
-//! # }
-//! ```
-//!
 //! | | |
 //! |---|---|
 //! | [`ingest`] | a run: its plan, its loop over inputs, and conversion to crawl records |
