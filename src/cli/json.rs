@@ -19,15 +19,16 @@ macro_rules! fields {
 }
 pub(crate) use fields;
 
+#[derive(Clone)]
 pub struct JsonObject<F>(pub F);
 
 /// Fields of two objects in one, such as those of a report and of a library's type; `None` has no fields.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub struct Joined<A, B> {
     #[serde(flatten)]
     first: A,
     #[serde(flatten)]
-    second: B,
+    pub second: B,
 }
 
 pub fn joined<A: Serialize, B: Serialize>(first: A, second: B) -> Joined<A, B> {

@@ -111,11 +111,13 @@ impl Backend for StoreBackend {
 
     fn answer(&self, question: &str, parameters: &[(String, String)]) -> Result<Vec<u8>> {
         let question = Question::of(question, parameters).map_err(problem)?;
-        if is_cached(&question) {
-            self.cache.answer(question)
+        let n = question.n;
+        let rows = if is_cached(&question) {
+            self.cache.answer(question)?
         } else {
-            self.current.get()?.answer(&question)
-        }
+            self.current.get()?.answer(&question)?
+        };
+        rows(n)
     }
 
     fn next(&self, query: &NextQuery) -> Result<Option<Arc<NextList>>> {

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use cashrank_base::threads::lock;
 use cashrank_graph::sites::Level;
 use cashrank_serve::{NextList, NextPage, NextQuery, Problem, Result, start_thread, thread_time};
-use cashrank_steer::answers::Question;
+use cashrank_steer::answers::{LISTING_MAX, Question};
 use cashrank_steer::schedule::{Candidate, NextOptions, PageSelection, next_of};
 
 use super::backend::problem;
-use super::current::{Current, OpenSnapshot};
+use super::current::{AnswerRows, Current, OpenSnapshot};
 
 /// Maximum number of cached lists.
 const LISTS: usize = 4;
@@ -58,7 +58,7 @@ enum CachedRequest {
 #[derive(Clone)]
 enum CachedValue {
     List(Arc<NextList>),
-    Json(Vec<u8>),
+    Rows(AnswerRows),
 }
 
 struct CachedAnswer {
@@ -100,28 +100,30 @@ impl AnswerCache {
         Ok(cache)
     }
 
-    /// Answers as JSON, from the newest snapshot with an answer; if that was not requested lately, from the current one.
-    pub fn answer(&self, question: Question) -> Result<Vec<u8>> {
+    /// Answers from the newest snapshot with an answer; if that was not requested lately, from the current one. The answer
+    /// has as many rows as any may have, so that questions which differ in `n` share it.
+    pub fn answer(&self, mut question: Question) -> Result<AnswerRows> {
         let newest = self.0.current.get()?;
+        question.n = LISTING_MAX;
         let request = CachedRequest::Question(question.clone());
         let mut kept = lock(&self.0.kept);
         if let Some(at) = kept.answers.iter().position(|of| of.request == request) {
             let answer = &mut kept.answers[at];
             let is_new = answer.version == newest.version || answer.is_lively();
-            if let (true, Some(Ok(CachedValue::Json(json)))) = (is_new, &answer.value) {
+            if let (true, Some(Ok(CachedValue::Rows(rows)))) = (is_new, &answer.value) {
                 answer.asked = Instant::now();
                 self.0.changed.notify_all();
-                return Ok(json.clone());
+                return Ok(rows.clone());
             }
             // Meanwhile no request may get the old one.
             kept.answers.remove(at);
         }
         drop(kept);
-        let json = newest.answer(&question)?;
-        let made = Ok(CachedValue::Json(json.clone()));
+        let rows = newest.answer(&question)?;
+        let made = Ok(CachedValue::Rows(rows.clone()));
         lock(&self.0.kept).keep(&newest, request, made);
         self.0.changed.notify_all();
-        Ok(json)
+        Ok(rows)
     }
 
     /// Returns the newest list for a query, perhaps a longer one; `None` if the first one is still being made.
@@ -284,7 +286,7 @@ fn make(held: &OpenSnapshot, request: &CachedRequest) -> Result<CachedValue> {
     let query = match request {
         CachedRequest::List(query) => query,
         CachedRequest::Question(question) => {
-            return held.answer(question).map(CachedValue::Json);
+            return held.answer(question).map(CachedValue::Rows);
         }
     };
     let pages = next_of(held.snapshot(), &options_of(query)?, 1).map_err(problem)?;
@@ -322,8 +324,8 @@ mod tests {
         writer.publish().unwrap();
     }
 
-    /// Regression: questions that failed, or that are about some pages, evicted the answers that dashboards ask for; and
-    /// each answer held its snapshot's files open.
+    /// Regression: questions that differ in the number of rows, that failed, or that are about some pages evicted the
+    /// answers that dashboards ask for; and each answer held its snapshot's files open.
     #[test]
     fn other_questions_evict_no_prepared_answers() {
         let home = cashrank_base::folder::in_memory();
@@ -349,12 +351,12 @@ mod tests {
             ..top(Level::Host, "host:a", n)
         };
         let count = |n: usize| {
-            let json = cache.answer(hosts(n)).unwrap();
+            let json = cache.answer(hosts(n)).unwrap()(n).unwrap();
             let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
             json["top"].as_array().map(Vec::len)
         };
         assert_eq!([1, 2, 9].map(count), [1, 2, 2].map(Some));
-        assert_eq!(lock(&cache.0.kept).answers.len(), 3);
+        assert_eq!(lock(&cache.0.kept).answers.len(), 1);
         assert!(is_cached(&hosts(1)));
         assert!(
             [Level::Page, Level::Domain]

@@ -16,6 +16,7 @@ use cashrank_steer::answers::{
 };
 use cashrank_store::snapshot::{self, Info, LevelRanking, RankingName, SearchOptions, Snapshot};
 use cashrank_store::store::RealDisk;
+use serde::Serialize;
 
 use super::backend::{as_parameters, json, problem};
 use crate::cli::json::{joined, object};
@@ -40,8 +41,22 @@ pub struct OpenSnapshot {
     /// String that identifies this snapshot, even among those of the same name in a recreated store.
     pub version: String,
     pages: LevelRanking,
-    /// Opened rankings, the least recently requested one first.
+    /// Opened rankings, the one requested last first.
     rankings: Mutex<Vec<(RankingKey, Arc<LevelRanking>)>>,
+}
+
+/// Writes an answer as JSON, with at most this many rows.
+pub type AnswerRows = Arc<dyn Fn(usize) -> Result<Vec<u8>> + Send + Sync>;
+
+fn rows<T: Clone + Serialize + Send + Sync + 'static>(
+    all: T,
+    cut: fn(&mut T, usize),
+) -> Result<AnswerRows> {
+    Ok(Arc::new(move |n| {
+        let mut some = all.clone();
+        cut(&mut some, n);
+        json(&some)
+    }))
 }
 
 impl Current {
@@ -96,20 +111,36 @@ impl OpenSnapshot {
         self.snapshot().info()
     }
 
-    pub fn answer(&self, question: &Question) -> Result<Vec<u8>> {
+    /// Answers with the rows that the question wants. Answers about all pages can be written with fewer.
+    pub fn answer(&self, question: &Question) -> Result<AnswerRows> {
         let (snapshot, n, ranking) = (self.snapshot(), question.n, &question.ranking);
-        let of = object! { "snapshot": &self.name };
+        let of = object! { "snapshot": self.name.clone() };
         match &*question.name {
-            "top" => json(&self.with_ranking(ranking, |of| Top::of(of, n, &question.selection))?),
-            "movers" => json(&self.movers(question.certain_only, n)?),
+            "top" => {
+                let top = self.with_ranking(ranking, |of| Top::of(of, n, &question.selection))?;
+                rows(top, |top, n| top.top.truncate(n))
+            }
+            "movers" => rows(self.movers(question.certain_only, n)?, |movers, n| {
+                movers.movers.truncate(n);
+                movers.new.truncate(n);
+            }),
             "coverage" => {
                 let coverage = SeedCoverage::of(snapshot, None).map_err(problem)?;
                 let mut hosts = coverage.hosts(snapshot).map_err(problem)?;
                 hosts.truncate(n);
                 let covered = joined(coverage.covered, object! { "hosts": hosts });
-                json(&joined(of, covered))
+                rows(joined(of, covered), |all, n| {
+                    all.second.second.0.1.truncate(n)
+                })
             }
-            "failures" => json(&joined(of, snapshot.failing(n).map_err(problem)?)),
+            "failures" => {
+                let failing = snapshot.failing(n).map_err(problem)?;
+                rows(joined(of, failing), |all, n| {
+                    all.second.hosts.truncate(n);
+                    all.second.best_failed.truncate(n);
+                    all.second.best_gone.truncate(n);
+                })
+            }
             "search" => {
                 let found = snapshot.search(&SearchOptions {
                     text: question.text.clone(),
@@ -117,12 +148,12 @@ impl OpenSnapshot {
                     count: n,
                     within: question.within.unwrap_or(snapshot::WITHIN),
                 });
-                json(&joined(of, found.map_err(problem)?))
+                rows(joined(of, found.map_err(problem)?), |_, _| {})
             }
             "rank" => {
                 let ranks = self.with_ranking(ranking, |of| ranks_of(of, &question.urls))?;
                 let pages: Vec<Rank> = ranks.into_iter().map(|(_, rank)| rank).collect();
-                json(&object! { "pages": pages })
+                rows(object! { "pages": pages }, |_, _| {})
             }
             _ => {
                 let url = question.urls.concat();
@@ -130,7 +161,7 @@ impl OpenSnapshot {
                 let within = question.incoming.then_some(within);
                 let links = LinkList::of(snapshot, &url, n, within, |_| Ok(()));
                 let unknown = || Problem::Unknown(format!("{url}: not known"));
-                json(&links.map_err(problem)?.ok_or_else(unknown)?)
+                rows(links.map_err(problem)?.ok_or_else(unknown)?, |_, _| {})
             }
         }
     }
@@ -146,35 +177,30 @@ impl OpenSnapshot {
         }
         let file = name.file(self.snapshot().path());
         let key = (name.clone(), file.and_then(|file| written(&file)));
-        let kept = |ranking: Option<Arc<LevelRanking>>| {
-            let mut opened = lock(&self.rankings);
-            let known = opened.iter().position(|(known, _)| *known == key);
-            let ranking = known.map(|at| opened.remove(at).1).or(ranking)?;
-            if opened.len() == OPENED {
-                opened.remove(0);
-            }
-            opened.push((key.clone(), ranking.clone()));
-            Some(ranking)
-        };
-        let open = || match self.open(name) {
-            Ok(ranking) => Ok(Arc::new(ranking)),
-            Err(error @ Error::Missing(_)) => Err(Problem::Unknown(as_parameters(&error))),
-            Err(error) => Err(problem(error)),
-        };
-        // Others need not wait while it is opened: two may open the same.
-        let ranking = match kept(None) {
-            Some(known) => known,
+        let known = |of: &&(RankingKey, _)| of.0 == key;
+        let opened = lock(&self.rankings)
+            .iter()
+            .find(known)
+            .map(|of| of.1.clone());
+        let ranking = match opened {
+            Some(ranking) => ranking,
+            // Others need not wait while it is opened: two may open the same.
             None => {
-                let opened = open()?;
-                kept(Some(opened.clone())).unwrap_or(opened)
+                let snapshot =
+                    Snapshot::open(&RealDisk, self.snapshot().path()).map_err(problem)?;
+                let opened = LevelRanking::open(&RealDisk, snapshot, name, Some(SITES_BYTES));
+                Arc::new(opened.map_err(|error| match error {
+                    Error::Missing(_) => Problem::Unknown(as_parameters(&error)),
+                    error => problem(error),
+                })?)
             }
         };
+        let mut opened = lock(&self.rankings);
+        opened.retain(|of| of.0 != key);
+        opened.insert(0, (key, ranking.clone()));
+        opened.truncate(OPENED);
+        drop(opened);
         read(&ranking).map_err(problem)
-    }
-
-    fn open(&self, name: &RankingName) -> cashrank::Result<LevelRanking> {
-        let snapshot = Snapshot::open(&RealDisk, self.snapshot().path())?;
-        LevelRanking::open(&RealDisk, snapshot, name, Some(SITES_BYTES))
     }
 
     /// Returns the largest moves since the previous snapshot; only the certain ones if `certain_only`.
@@ -182,10 +208,8 @@ impl OpenSnapshot {
         let newer = self.snapshot();
         let names = snapshot::names(&RealDisk, newer.store()).map_err(problem)?;
         let before = names.into_iter().rfind(|name| *name < self.name);
-        let older = before.map(|name| {
-            let path = newer.path().with_file_name(name);
-            Snapshot::open(&RealDisk, &path)
-        });
+        let older =
+            before.map(|name| Snapshot::open(&RealDisk, &newer.path().with_file_name(name)));
         // A snapshot that was removed in the meantime counts as absent.
         let Some(Ok(older)) = older else {
             return Ok(SnapshotMovers {

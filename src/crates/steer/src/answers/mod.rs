@@ -19,7 +19,7 @@ pub use links::{Ends, LinkList, LinkSweep, LinkTarget};
 pub use list::{LookedUp, each_listed, look_up, seeds_of};
 pub use movers::{SnapshotMovers, movers};
 pub use next::{NEXT, Parameter, SkippedOf, Takes};
-pub use question::Question;
+pub use question::{LISTING_MAX, Question};
 pub use rankings::{RankingOf, Rankings, Top, ranks_of};
 pub use settle::Resettling;
 pub use store::Store;

@@ -7,7 +7,7 @@ use crate::snapshot::{RankingName, Selection};
 use crate::{Error, Result};
 
 /// Maximum number of pages or hosts in an answer.
-const LISTING_MAX: usize = 1_000;
+pub const LISTING_MAX: usize = 1_000;
 const URLS_MAX: usize = 100;
 /// Maximum length of a part of a URL, in bytes.
 const TEXT_MAX: usize = 1_000;
