@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crossbeam_channel::bounded;
 use xxhash_rust::xxh3::xxh3_64;
@@ -28,7 +29,18 @@ pub struct RowFile {
     /// Number of pages of the commit, an exclusive bound on page numbers in the rows.
     pub(in crate::store) pages: u64,
     unpacked: Arc<UnpackedRows>,
+    last_rows: Arc<LastRows>,
 }
+
+/// Stretch of rows with the last row of each page: 2 bytes a page, once a second question was asked.
+#[derive(Default)]
+struct LastRows {
+    asked: AtomicU64,
+    known: OnceLock<Vec<u16>>,
+}
+
+/// Stands for a page without a row.
+const NO_STRETCH: u16 = u16::MAX;
 
 impl RowFile {
     /// Opens the rows of a commit of `pages` pages; [`Error::Missing`] with the reason if none are kept.
@@ -49,6 +61,7 @@ impl RowFile {
         }
         Ok(RowFile {
             unpacked: Arc::default(),
+            last_rows: Arc::default(),
             log,
             kept,
             pages,
@@ -62,21 +75,31 @@ impl RowFile {
         wanted: impl Fn(u64) -> bool,
         live: &mut Bits,
     ) -> Result<(u64, u64)> {
-        let mut seen = Bits::new(self.pages);
         let (mut rows, mut links) = (0, 0);
+        self.each_last(|row, head| {
+            if wanted(head.page.into()) {
+                live.set(row);
+                rows += 1;
+                links += u64::from(head.links);
+            }
+        })?;
+        Ok((rows, links))
+    }
+
+    /// Calls `visit` with the number and the head of the last row of each page, backwards.
+    fn each_last(&self, mut visit: impl FnMut(u64, &RowHead)) -> Result<()> {
+        let mut seen = Bits::new(self.pages);
         self.back_over(0..self.kept.rows, |row, head| {
             if u64::from(head.page) >= self.pages {
                 let what = format!("row {row} is of page {}", head.page);
                 return Err(self.log.damaged(what).into());
             }
-            if wanted(head.page.into()) && seen.set(head.page.into()) {
-                live.set(row);
-                rows += 1;
-                links += u64::from(head.links);
+            if seen.set(head.page.into()) {
+                visit(row, head);
             }
             Ok(())
         })?;
-        Ok((rows, links))
+        Ok(())
     }
 
     /// Calls `visit` with the heads of these rows, backwards; reads no links. Returns true if it reached the first one.
@@ -113,9 +136,28 @@ impl RowFile {
         }
     }
 
-    /// Calls `read` with the last row of a page, which is searched from the last row of the file. Returns whether the page
-    /// has one.
+    /// Calls `read` with the last row of a page. Returns whether it has one.
     pub fn row(&self, page: u32, read: &mut dyn FnMut(Row<'_>)) -> Result<bool> {
+        let LastRows { asked, known } = &*self.last_rows;
+        if asked.fetch_add(1, Ordering::Relaxed) == 1
+            && let Some(stretches) = self.stretches()
+        {
+            _ = known.set(stretches);
+        }
+        let found = match known.get().map(|known| known.get(page as usize)) {
+            Some(None | Some(&NO_STRETCH)) => return Ok(false),
+            Some(Some(&stretch)) => self.last_in(stretch, page)?,
+            None => self.last_of(page)?,
+        };
+        let Some((block, at)) = found else {
+            return Ok(false);
+        };
+        block.rows().nth(at).map(read);
+        Ok(true)
+    }
+
+    /// Searches all rows for the last one of a page. Returns its block, and its place there.
+    fn last_of(&self, page: u32) -> Result<Option<(Arc<BlockRows>, usize)>> {
         let mut found = None;
         self.back_over(0..self.kept.rows, |row, head| {
             if head.page != page {
@@ -124,12 +166,40 @@ impl RowFile {
             found = Some(row);
             Err(Stop::Enough)
         })?;
-        let Some(row) = found else {
-            return Ok(false);
+        let place = |row| {
+            let (first, block) = self.block_of(row)?;
+            Ok((block, (row - first) as usize))
         };
-        let (first, block) = self.block_of(row)?;
-        block.rows().nth((row - first) as usize).map(read);
-        Ok(true)
+        found.map(place).transpose()
+    }
+
+    /// Searches a stretch of rows like [`RowFile::last_of`].
+    fn last_in(&self, stretch: u16, page: u32) -> Result<Option<(Arc<BlockRows>, usize)>> {
+        let first = u64::from(stretch) * self.stretch_rows();
+        let mut end = self.kept.rows.min(first + self.stretch_rows());
+        while end > first {
+            let (start, block) = self.block_of(end - 1)?;
+            let mut heads = block.heads.iter().take((end - start) as usize);
+            if let Some(at) = heads.rposition(|head| head.page == page) {
+                return Ok(Some((block, at)));
+            }
+            end = start;
+        }
+        self.last_of(page)
+    }
+
+    fn stretch_rows(&self) -> u64 {
+        self.kept.rows / u64::from(NO_STRETCH) + 1
+    }
+
+    /// Returns the stretch of each page's last row; `None` if they do not fit in memory or rows are damaged.
+    fn stretches(&self) -> Option<Vec<u16>> {
+        let (pages, rows) = (self.pages as usize, self.stretch_rows());
+        let mut stretches = Vec::new();
+        stretches.try_reserve_exact(pages).ok()?;
+        stretches.resize(pages, NO_STRETCH);
+        let read = self.each_last(|row, head| stretches[head.page as usize] = (row / rows) as u16);
+        read.is_ok().then_some(stretches)
     }
 
     /// Returns the block that holds a row, and the number of its first row.

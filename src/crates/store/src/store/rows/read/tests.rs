@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::super::path_of;
 use super::super::write::RowWriter;
 use super::{KeptRows, RowFile};
+use crate::disk::Disk;
 use crate::engine::{PageId, TargetLinks};
 use crate::fuzz::memory::Memory;
 use crate::rows::{Bits, Row, Rows, Stop};
@@ -80,13 +82,29 @@ fn sweeps_are_the_same_whatever_stays_in_memory() {
     }
     assert_eq!(expected[0].2.len(), 2000 - 730);
     assert!(expected.iter().all(|sweep| *sweep == expected[0]));
-    let rows = KeptRows::of(RowFile::open(&disk, dir, all, PAGES).unwrap()).unwrap();
+    // The first page is searched; of the later ones it is known where their rows are.
+    let open = || RowFile::open(&disk, dir, all, PAGES).unwrap();
+    let asked_often = open();
     for page in 0..=PAGES as u32 {
         let of_sweep = expected[0].0.iter().find(|row| row.0 == page);
-        let mut found = None;
-        let read = &mut |row: Row<'_>| found = Some((row.page, row.targets.to_vec()));
-        assert_eq!(rows.row(page, read).unwrap(), of_sweep.is_some());
-        assert_eq!(found.as_ref(), of_sweep);
+        for file in [&open(), &asked_often, &asked_often.clone()] {
+            let mut found = None;
+            let read = &mut |row: Row<'_>| found = Some((row.page, row.targets.to_vec()));
+            assert_eq!(file.row(page, read).unwrap(), of_sweep.is_some());
+            assert_eq!(found.as_ref(), of_sweep);
+        }
+    }
+    // Damage before a page's row does not matter to it, however often it is asked for.
+    let damaged = disk.copy();
+    let rows = damaged.open(&path_of(dir, 1), false).unwrap();
+    rows.write_at(&[0xff; 8], 100).unwrap();
+    let file = RowFile::open(&damaged, dir, all, PAGES).unwrap();
+    for _ in 0..3 {
+        assert!(
+            file.row(expected[0].0.last().unwrap().0, &mut |_| ())
+                .unwrap()
+        );
+        file.row(PAGES as u32, &mut |_| ()).unwrap_err();
     }
     for room in [1, 1_500, 4_000, 20_000, 1 << 20] {
         assert_eq!(read(all, Arc::default(), room), expected, "{room}");
@@ -109,5 +127,32 @@ fn sweeps_are_the_same_whatever_stays_in_memory() {
         let expected = read(kept, Arc::default(), 0);
         let shared = read(kept, Arc::clone(&cache), room);
         assert_eq!(shared, expected, "{kept:?}, {room}");
+    }
+}
+
+/// The last row of a page is found in stretches of several rows, which may begin and end within a block.
+#[test]
+fn last_rows_are_found_in_long_stretches() {
+    let (disk, dir) = (Memory::default(), Path::new("store"));
+    let mut writer = RowWriter::create(&disk, dir, 1, 1 << 24).unwrap_or_else(|e| panic!("{e}"));
+    let mut last = vec![None; PAGES as usize];
+    for row in 0..300_000u64 {
+        // One page of seven has no row.
+        let page = row * row % PAGES / 7 * 7 + row % 6;
+        let page = page.min(PAGES - 1);
+        last[page as usize] = Some(row % PAGES);
+        let links = [PageId(row % PAGES)];
+        let links = TargetLinks::from(&links[..]);
+        assert!(writer.append(PageId(page), false, links, true).is_ok());
+    }
+    let kept = writer.sync().unwrap();
+    let file = RowFile::open(&disk, dir, kept, PAGES).unwrap();
+    assert!(file.stretch_rows() > 1);
+    for _ in 0..2 {
+        for (page, last) in (0..).zip(&last) {
+            let mut found = None;
+            let known = file.row(page, &mut |row| found = Some(u64::from(row.targets[0])));
+            assert_eq!((known.unwrap(), found), (last.is_some(), *last), "{page}");
+        }
     }
 }
