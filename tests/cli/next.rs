@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use cashrank_graph::rows::{Row, Rows, RowsVisitor, Stop};
 use cashrank_steer::schedule::{
-    Choice, CrawlFacts, CrawlHistory, STRATEGIES, SettledRanking, by_key, name_key,
+    Choice, CrawlFacts, CrawlHistory, STRATEGIES, SettledRanking, by_name,
 };
 use cashrank_store::snapshot::Snapshot;
 use cashrank_store::store::RealDisk;
@@ -60,11 +60,12 @@ impl Read {
             Ok(())
         })
         .unwrap();
-        let keys = self
-            .nodes
-            .iter()
-            .map(|&node| name_key(url(node).as_bytes()));
-        let names = by_key(keys.zip(0..).collect());
+        let names = by_name(self.nodes.len() as u64, 1, |pages, visit| {
+            let nodes = &self.nodes[pages.start as usize..pages.end as usize];
+            nodes.iter().for_each(|&node| visit(url(node).as_bytes()));
+            Ok(())
+        });
+        let names = names.unwrap();
         let facts = CrawlFacts {
             names: Some(&names),
             ranking: Some(SettledRanking {

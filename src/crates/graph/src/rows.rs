@@ -5,6 +5,8 @@
 
 use std::ops::{Deref, Range};
 
+use prefetch_index::prefetch_index;
+
 use crate::graph::Links;
 use crate::{Error, Result};
 
@@ -165,6 +167,28 @@ impl Bits {
             .is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
 
+    /// Returns the number of set bits before each word, for [`Bits::number`].
+    pub fn numbering(&self) -> Vec<u32> {
+        let count = |before: &mut u32, word: &u64| {
+            let later = *before + word.count_ones();
+            Some(std::mem::replace(before, later))
+        };
+        self.0.iter().scan(0, count).collect()
+    }
+
+    /// Returns the number of set bits before a bit, given the [`Bits::numbering`].
+    pub fn number(&self, at: u64, numbering: &[u32]) -> usize {
+        let word = at as usize / 64;
+        let before = self.0[word] & ((1 << (at % 64)) - 1);
+        (numbering[word] + before.count_ones()) as usize
+    }
+
+    /// Loads the word of a bit into the processor's cache.
+    #[inline]
+    pub fn prefetch(&self, at: u64) {
+        prefetch_index(&self.0, at as usize / 64);
+    }
+
     pub fn all(&self) -> impl Iterator<Item = u64> + '_ {
         let next = |at: &u64| self.next(at + 1);
         std::iter::successors(self.next(0), next)
@@ -185,6 +209,10 @@ mod tests {
                 prop_assert!(bits.set(at));
             }
             prop_assert_eq!(bits.all().collect::<Vec<u64>>(), set.iter().copied().collect::<Vec<_>>());
+            let numbering = bits.numbering();
+            for (number, &at) in set.iter().enumerate() {
+                prop_assert_eq!(bits.number(at, &numbering), number);
+            }
         }
     }
 }

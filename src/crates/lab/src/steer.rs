@@ -18,6 +18,7 @@
 //! ([`cashrank_graph::rank::coverage`]).
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use cashrank::{Error, Result};
 use cashrank_base::url::host;
@@ -28,9 +29,7 @@ use cashrank_graph::rank::RankOptions;
 use cashrank_graph::rank::coverage::CoverageBounds;
 use cashrank_graph::rank::settle::{settle, settle_near};
 use cashrank_graph::rows::{Row, Rows, RowsVisitor, Stop};
-use cashrank_steer::schedule::{
-    Choice, CrawlFacts, CrawlHistory, SettledRanking, by_key, name_key,
-};
+use cashrank_steer::schedule::{Choice, CrawlFacts, CrawlHistory, SettledRanking, by_name};
 
 use crate::flow::SeedFlow;
 use crate::orders::{Batching, PaperOrder, Queue, QueuedStrategy, larger_sites};
@@ -114,22 +113,25 @@ pub struct NodeNames {
 
 impl NodeNames {
     /// Returns the order and the hosts of these names.
-    pub fn of(names: &[String]) -> NodeNames {
-        let mut keys = Vec::with_capacity(names.len());
+    pub fn of(names: &[String]) -> Result<NodeNames> {
         let mut numbers = HashMap::new();
         let mut host_of = |name: &String| {
-            keys.push((name_key(name.as_bytes()), keys.len() as u32));
             let next = numbers.len() as u32;
             *numbers
                 .entry(host(name.as_bytes()).to_vec())
                 .or_insert(next)
         };
         let host = names.iter().map(&mut host_of).collect();
-        NodeNames {
-            order: by_key(keys),
+        let each = |nodes: Range<u64>, visit: &mut dyn FnMut(&[u8])| {
+            let names = &names[nodes.start as usize..nodes.end as usize];
+            names.iter().for_each(|name| visit(name.as_bytes()));
+            Ok(())
+        };
+        Ok(NodeNames {
+            order: by_name(names.len() as u64, 1, each)?,
             host,
             hosts: numbers.len() as u32,
-        }
+        })
     }
 
     /// Returns the order of the pages with these numbers; `UNKNOWN` for nodes that are not known.

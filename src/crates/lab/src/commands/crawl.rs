@@ -123,7 +123,9 @@ impl Crawls {
             ..PowerOptions::default()
         };
         let exact = pagerank(&self.graph, options)?;
-        let names = (!names.is_empty()).then(|| NodeNames::of(names));
+        let names = (!names.is_empty())
+            .then(|| NodeNames::of(names))
+            .transpose()?;
         let found = self.crawl(&exact.scores, names.as_ref())?;
         match &self.args.figures {
             Some(folder) => Ok(self.draw(&found, folder)?),

@@ -41,6 +41,14 @@ impl CrawlState {
         &self.seeds
     }
 
+    pub fn seed_pages(&self) -> Bits {
+        let mut bits = Bits::new(self.pages.into());
+        self.seeds
+            .iter()
+            .for_each(|&page| _ = bits.set(page.into()));
+        bits
+    }
+
     /// Returns whether a page is known, unread and not held back.
     pub fn is_open(&self, page: u32) -> bool {
         page < self.pages && !self.is_read(page) && !self.is_held.get(page.into())
@@ -48,6 +56,10 @@ impl CrawlState {
 
     pub fn is_read(&self, page: u32) -> bool {
         self.is_read.get(page.into())
+    }
+
+    pub fn read_pages(&self) -> &Bits {
+        &self.is_read
     }
 
     /// Returns whether a page is a seed, or a link leads to it. Others are only targets of weight 0, or in no row.
@@ -107,6 +119,10 @@ impl CrawlHistory {
         for (at, &row) in rows.iter().enumerate() {
             if let Some(later) = rows.get(at + LATER) {
                 self.strategy.expect(later.page);
+                later
+                    .targets
+                    .iter()
+                    .for_each(|target| self.crawl.is_found.prefetch((*target).into()));
             }
             self.row(row);
         }
@@ -153,17 +169,12 @@ impl CrawlHistory {
         }
     }
 
-    /// Calls [`Strategy::prepare`] unless nothing changed since.
-    pub fn prepare(&mut self, facts: &CrawlFacts<'_>) -> Result<()> {
+    /// Returns the best open pages, at most `count`; prepares the strategy unless nothing changed since.
+    pub fn best(&mut self, facts: &CrawlFacts<'_>, count: usize) -> Result<Vec<ScoredPage>> {
         if !self.is_prepared {
             self.strategy.prepare(&self.crawl, facts)?;
             self.is_prepared = true;
         }
-        Ok(())
-    }
-
-    pub fn best(&mut self, facts: &CrawlFacts<'_>, count: usize) -> Result<Vec<ScoredPage>> {
-        self.prepare(facts)?;
         self.strategy.best(&self.crawl, facts, count)
     }
 }

@@ -4,8 +4,8 @@
 //! rows, pages that were visited. One sweep over the rows tells the strategy the history of the crawl: the latest row of
 //! each page, in the order in which they were written. So lists do not depend on which older rows checkpoints dropped.
 //!
-//! Memory: 1 byte per page, 20 for the name order while it is sorted and 4 afterwards, what the strategy keeps (Forecast
-//! 20 bytes, and 4 per page read), and the list.
+//! Memory: 1 byte per page, 12 for the name order while it is sorted and 4 afterwards, what the strategy keeps (Forecast
+//! 12 bytes, and 8 per page read), and the list.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -330,8 +330,7 @@ impl ListSource<'_> {
                 });
                 Stop::is_whole(whole)?;
             }
-            self.hold(&mut history)?;
-            history.prepare(&self.facts())
+            self.hold(&mut history)
         };
         let (names, swept) = join(self.threads > 1, sort, sweep);
         swept?;

@@ -24,7 +24,7 @@ pub use focus::{Focus, FocusRule};
 pub use history::{CrawlHistory, CrawlState};
 pub use list::{next, next_of};
 pub use merged::next_of_shards;
-pub use names::{by_key, name_key};
+pub use names::by_name;
 pub(crate) use next::ListLimits;
 pub use next::{Candidate, MAX_FAILURES, NextOptions, PageSelection, Seed};
 pub use takers::Taker;
@@ -102,8 +102,7 @@ pub trait Strategy: Send {
     /// Notes that a page was read; all its targets are known, and `crawl` counts it as read.
     fn read(&mut self, _crawl: &CrawlState, _row: Row<'_>) {}
 
-    /// Prepares the scores of all open pages, before [`Strategy::best`] and again once more was read. A list calls it
-    /// while the names are sorted.
+    /// Prepares the scores of all open pages, before [`Strategy::best`] and again once more was read.
     fn prepare(&mut self, _crawl: &CrawlState, _facts: &CrawlFacts<'_>) -> Result<()> {
         Ok(())
     }

@@ -18,8 +18,12 @@
 //! - l' and f' are the means over all pages read; three pages with these means are added to few neighbours.
 //!
 //! Only pages that may be among the best are adjusted: those of the greatest scores, and then those whose score could
-//! rise above the least of the best by the greatest adjustment. Takes 12 bytes per page, and 32 for each page adjusted.
+//! rise above the least of the best by the greatest adjustment. Takes 4 bytes per page, 8 per page
+//! read, and 32 for each page adjusted.
 
+use prefetch_index::prefetch_index;
+
+use super::history::LATER;
 use super::{CrawlState, ScoredPage};
 use crate::Result;
 use crate::metrics::BestItems;
@@ -80,12 +84,21 @@ struct SiblingTally {
     found: f32,
 }
 
+impl SiblingTally {
+    fn tally(self) -> Tally {
+        let found = f64::from(self.found) * UNITS;
+        [self.read.into(), self.with_links.into(), found as u64]
+    }
+}
+
 /// Totals over the neighbours of all pages.
 struct Neighbours<'a> {
     near: &'a Near<'a>,
     scores: &'a [f32],
     /// Sum of the square roots of the relative scores of the pages that each page found.
     found: Vec<f32>,
+    /// Numbering of the pages read, and totals over what each of them found.
+    numbering: Vec<u32>,
     siblings: Vec<SiblingTally>,
     /// Means over all pages read: the share with links, and what a page found, in 2^-30.
     mean: [f64; 2],
@@ -130,9 +143,9 @@ impl Near<'_> {
         Ok(best)
     }
 
-    fn finder(&self, page: u32) -> Option<usize> {
+    fn finder(&self, page: u32) -> Option<u32> {
         let by = self.found_by.get(page as usize).copied();
-        by.filter(|&by| by != NO_FINDER).map(|by| by as usize)
+        by.filter(|&by| by != NO_FINDER)
     }
 }
 
@@ -147,24 +160,31 @@ impl<'a> Neighbours<'a> {
             near,
             scores,
             found: vec![0.0; scores.len()],
-            siblings: vec![SiblingTally::default(); scores.len()],
+            numbering: near.crawl.read_pages().numbering(),
+            siblings: vec![SiblingTally::default(); near.crawl.read() as usize],
             mean: [0.0; 2],
             unseen: std::array::from_fn(|known| std::array::from_fn(|read| unseen(known, read))),
         };
         if mean > 0.0 {
-            for (page, &score) in (0..).zip(scores) {
+            for (page, &score) in (0u32..).zip(scores) {
+                if let Some(later) = near.finder(page.saturating_add(LATER as u32)) {
+                    prefetch_index(&all.found, later as usize);
+                }
                 if let Some(by) = near.finder(page) {
                     // The root is exactly rounded on every machine.
-                    all.found[by] += (f64::from(score) / mean).sqrt() as f32;
+                    all.found[by as usize] += (f64::from(score) / mean).sqrt() as f32;
                 }
             }
         }
         let mut sum = Tally::default();
-        for page in 0..scores.len() as u32 {
-            let of @ [read, with_links, _] = all.tally(page);
+        for page in (0..near.crawl.pages()).filter(|&page| near.crawl.is_read(page)) {
+            if let Some(later) = near.finder(page.saturating_add(LATER as u32)) {
+                near.crawl.read_pages().prefetch(later.into());
+                prefetch_index(&all.numbering, later as usize / 64);
+            }
+            let of @ [_, with_links, _] = all.tally(page);
             sum = plus(sum, of);
-            if let Some(by) = near.finder(page)
-                && read > 0
+            if let Some(by) = all.number_of_finder(page)
                 && all.siblings[by].read < u16::MAX
             {
                 let same = &mut all.siblings[by];
@@ -187,16 +207,17 @@ impl<'a> Neighbours<'a> {
         [1, with_links.into(), found as u64]
     }
 
-    /// Returns the totals over the pages that the finder of a page found.
-    fn same(&self, page: u32) -> Tally {
-        let by = self.near.finder(page);
-        by.map_or(Tally::default(), |by| self.of_finder(by))
+    /// Returns the number, among the pages read, of the page that found a page.
+    fn number_of_finder(&self, page: u32) -> Option<usize> {
+        let read = self.near.crawl.read_pages();
+        let by = self.near.finder(page)?;
+        Some(read.number(by.into(), &self.numbering))
     }
 
-    fn of_finder(&self, by: usize) -> Tally {
-        let of = self.siblings[by];
-        let found = f64::from(of.found) * UNITS;
-        [of.read.into(), of.with_links.into(), found as u64]
+    /// Returns the totals over the pages that the finder of a page found.
+    fn same(&self, page: u32) -> Tally {
+        let by = self.number_of_finder(page);
+        by.map_or(Tally::default(), |by| self.siblings[by].tally())
     }
 
     /// Returns what pages found, relative to the mean.
@@ -258,7 +279,7 @@ impl<'a> Neighbours<'a> {
         let most = ((read as f64 * f64::from(most) * UNITS) as u64).saturating_add(1);
         let near = self.found([read as u64, 0, most]);
         let factor = |same: f64| unseen * libm::pow(near.max(1.0) * same, powers.found) * ROUNDING;
-        let same = (0..self.siblings.len()).map(|by| self.found(self.of_finder(by)));
+        let same = self.siblings.iter().map(|of| self.found(of.tally()));
         let any = factor(same.fold(1.0, f64::max));
         let mut rising = Bits::new(crawl.pages().into());
         for page in crawl.all_open() {
@@ -284,7 +305,8 @@ impl super::Strategy for Nothing {}
 mod tests {
     use super::*;
     use crate::rows::Row;
-    use crate::schedule::{CrawlHistory, by_key, name_key};
+    use crate::schedule::CrawlHistory;
+    use crate::schedule::tests::numbers;
 
     /// Returns the scores, all 1 at first, after pages 0, 1, ... were read.
     fn lifted(rows: &[&[u32]], pages: u32, names: bool, powers: Powers) -> Vec<f32> {
@@ -318,8 +340,7 @@ mod tests {
             }
         }
         history.known_below(pages);
-        let keys = (0..pages).map(|page| name_key(page.to_string().as_bytes()));
-        let order = by_key(keys.zip(0..).collect());
+        let order = numbers(pages);
         let near = Near {
             crawl: history.crawl(),
             names: names.then_some(&order[..]),

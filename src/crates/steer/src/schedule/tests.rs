@@ -1,5 +1,7 @@
 //! Tests orders that can be worked out by hand, and compares a store's answer with a simulated one.
 
+use std::ops::Range;
+
 use super::*;
 use crate::engine::SelfLinks;
 use crate::rank::RankOptions;
@@ -67,9 +69,12 @@ fn close_to(found: &[(u32, f64)], expected: &[(u32, f64)], within: f64) {
 }
 
 /// Returns the name order of pages that are named by their numbers.
-fn numbers(pages: u32) -> Vec<u32> {
-    let keys = (0..pages).map(|page| name_key(page.to_string().as_bytes()));
-    by_key(keys.zip(0..).collect())
+pub(super) fn numbers(pages: u32) -> Vec<u32> {
+    let each = |all: Range<u64>, visit: &mut dyn FnMut(&[u8])| {
+        all.for_each(|page| visit(page.to_string().as_bytes()));
+        Ok(())
+    };
+    by_name(pages.into(), 1, each).unwrap()
 }
 
 /// Page 0 is a seed with three links; page 1 passes cash on to 2 and 4.
