@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::RemotePages;
-use super::remote_pages::{KnownRemote, NamesState};
+use super::names::{KnownRemote, NamesState};
 use crate::Error;
 use crate::fuzz::dice::Bytes;
 use crate::fuzz::memory::Memory;
