@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 
 use ::url::Url;
 
-use super::{Reject, name_of, parse, scan};
+use super::{Reject, append_parsed, is_foreign_base, name_of, names_host, scan};
 
 /// Base of relative links, which is resolved at the first one.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl<'a> LinkBase<'a> {
         }
     }
 
-    /// Joins a link of [`Scheme::Bare`](parse::Scheme::Bare) and appends the canonical form to `out`.
+    /// Joins a link of [`Scheme::Bare`](super::Scheme::Bare) and appends the canonical form to `out`.
     pub(super) fn join_bare(
         &self,
         link: &[u8],
@@ -63,7 +63,7 @@ impl<'a> LinkBase<'a> {
         match self.joint(limit) {
             Ok(joint) => joint.join_parsed(link, out),
             // Only a base of the link's own scheme makes it relative.
-            Err(Reject::Scheme) => parse::append(link, None, out),
+            Err(Reject::Scheme) => append_parsed(link, None, out),
             Err(reject) => Err(reject),
         }
     }
@@ -89,7 +89,7 @@ fn resolve(page: &[u8], href: Option<&[u8]>, limit: usize) -> Result<Vec<u8>, Re
         match name_of(href, Some(&page), limit) {
             Ok(name) => return Ok(name),
             Err(Reject::Invalid) => {}
-            Err(Reject::Scheme) if !parse::is_foreign_base(href) => {}
+            Err(Reject::Scheme) if !is_foreign_base(href) => {}
             Err(reject) => return Err(reject),
         }
     }
@@ -114,14 +114,14 @@ impl Joint {
 
     /// Joins `link` by the parser. On error `out` is unchanged.
     fn join_parsed(&self, link: &[u8], out: &mut Vec<u8>) -> Result<(), Reject> {
-        if parse::names_host(link) {
+        if names_host(link) {
             // Not joined: the parser would find no host after three slashes.
-            return parse::append(&[self.scheme(), link].concat(), None, out);
+            return append_parsed(&[self.scheme(), link].concat(), None, out);
         }
         let url = self
             .url
             .get_or_init(|| std::str::from_utf8(&self.text).ok()?.parse().ok());
-        parse::append(link, Some(url.as_ref().ok_or(Reject::Invalid)?), out)
+        append_parsed(link, Some(url.as_ref().ok_or(Reject::Invalid)?), out)
     }
 
     fn scheme(&self) -> &'static [u8] {

@@ -2,24 +2,25 @@
 //!
 //! `formats/url.md` specifies it: the form of the WHATWG URL standard without the fragment, `http` and `https` only. Most
 //! URLs of a crawl are canonical, so [`canonical`] first tries to prove that by one scan of the bytes (`scan`). The fast
-//! paths give the same bytes as the parser, or fall back to it. Nothing here panics, whatever the bytes.
+//! paths give the same bytes as the parser of the `url` crate, or fall back to it. Nothing here panics, whatever the bytes.
 
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
 mod host;
 mod join;
-mod parse;
 mod scan;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use ::url::{ParseError, Position, Url};
+
 pub use host::{domain, host, host_and_path, is_web, without_www};
 pub use join::LinkBase;
-pub use parse::text;
 pub use scan::is_canonical;
 pub(crate) use scan::is_dots;
-
-use parse::{Scheme, scheme, trim};
 
 /// Version of the rules in `formats/url.md`. It changes whenever some URL's canonical form does; names made under
 /// different versions must not be mixed.
@@ -144,7 +145,7 @@ fn append(
         (Scheme::None, Some(base)) => base.join(link, limit, out),
         (Scheme::Bare, Some(base)) => base.join_bare(link, limit, out),
         (Scheme::Web, _) if append_plain(link, out) => Ok(()),
-        _ => parse::append(link, None, out),
+        _ => append_parsed(link, None, out),
     }
 }
 
@@ -163,4 +164,99 @@ fn append_plain(link: &[u8], out: &mut Vec<u8>) -> bool {
         out.truncate(start);
     }
     canonical
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scheme {
+    None,
+    /// `http` or `https`, then `//`.
+    Web,
+    /// `http` or `https` alone: `http:x` is relative if the base is `http` too.
+    Bare,
+    Other,
+}
+
+/// Strips blanks (bytes up to 0x20) from both ends of a link, as browsers do.
+fn trim(raw: &[u8]) -> &[u8] {
+    let ink = |byte: &u8| *byte > b' ';
+    match (raw.iter().position(ink), raw.iter().rposition(ink)) {
+        (Some(first), Some(last)) => &raw[first..=last],
+        _ => &[],
+    }
+}
+
+/// Returns the scheme at the front of a trimmed link. Like the parser, ignores tabs and line ends inside.
+fn scheme(link: &[u8]) -> Scheme {
+    // Few relative links hold a colon.
+    if memchr::memchr(b':', link).is_none() || !link[0].is_ascii_alphabetic() {
+        return Scheme::None;
+    }
+    // One byte more than `https`, so that longer names differ.
+    let (mut name, mut len) = ([0; 6], 0);
+    for (at, byte) in link.iter().enumerate() {
+        match byte {
+            b'\t' | b'\n' | b'\r' => {}
+            b':' => {
+                return match &name[..len] {
+                    b"http" | b"https" if link[at..].starts_with(b"://") => Scheme::Web,
+                    b"http" | b"https" => Scheme::Bare,
+                    _ => Scheme::Other,
+                };
+            }
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'+' | b'-' | b'.' => {
+                if len < name.len() {
+                    name[len] = byte.to_ascii_lowercase();
+                    len += 1;
+                }
+            }
+            _ => return Scheme::None,
+        }
+    }
+    Scheme::None
+}
+
+/// Returns whether a link without scheme begins with two slashes of either kind.
+fn names_host(link: &[u8]) -> bool {
+    let mut seen = link
+        .iter()
+        .filter(|byte| !matches!(byte, b'\t' | b'\n' | b'\r'));
+    let mut slash = || matches!(seen.next(), Some(b'/' | b'\\'));
+    slash() && slash()
+}
+
+/// Parses `link`, joined to `base`, and appends its canonical form to `out`. On error `out` is unchanged.
+fn append_parsed(link: &[u8], base: Option<&Url>, out: &mut Vec<u8>) -> Result<(), Reject> {
+    let url = Url::options()
+        .base_url(base)
+        .parse(&text(link))
+        .map_err(|error| match error {
+            ParseError::RelativeUrlWithoutBase => Reject::Relative,
+            _ => Reject::Invalid,
+        })?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Reject::Scheme);
+    }
+    out.extend_from_slice(url[..Position::AfterQuery].as_bytes());
+    Ok(())
+}
+
+/// Returns whether a `<base href>` of a scheme other than the web's counts as a base: HTML ignores `data:`,
+/// `javascript:` and what is not a URL.
+fn is_foreign_base(href: &[u8]) -> bool {
+    Url::parse(&text(href)).is_ok_and(|url| !matches!(url.scheme(), "data" | "javascript"))
+}
+
+/// Converts a URL to text: bytes that are not UTF-8 are percent-encoded, so that none is lost.
+pub fn text(raw: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(raw) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(raw.len() + 16);
+    for chunk in raw.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            let _ = write!(text, "%{byte:02X}"); // Writing to a String never fails.
+        }
+    }
+    Cow::Owned(text)
 }

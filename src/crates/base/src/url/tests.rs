@@ -248,7 +248,7 @@ proptest! {
             match canonical(raw, base, limit, &mut out) {
                 Ok(form) => {
                     prop_assert!(form.text(raw, &out).len() <= limit);
-                    prop_assert!(parse::trim(raw).len() <= limit);
+                    prop_assert!(trim(raw).len() <= limit);
                 }
                 Err(_) => prop_assert!(out.is_empty()),
             }
@@ -339,7 +339,7 @@ fn bare_hosts() {
         ("http://1.2", false),
     ] {
         let mut out = Vec::new();
-        let link = parse::trim(raw.as_bytes());
+        let link = trim(raw.as_bytes());
         assert_eq!(append_plain(link, &mut out), expected, "{raw}");
         assert_eq!(out.is_empty(), !expected, "{raw}");
         check(raw.as_bytes()).expect("as the parser says");

@@ -1,6 +1,5 @@
 //! Crawl records as JSON, one object per line. Specified in `formats/records.md`.
 
-mod link;
 pub mod names;
 mod plain;
 pub mod unread;
@@ -12,9 +11,8 @@ use std::fmt;
 
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
-use self::link::LinksVisitor;
 use self::names::{FieldNameMap, NameBits, NamedField};
-use self::values::{TOTALS, Text, some};
+use self::values::{LinksVisitor, TOTALS, Text, some};
 use super::json::{self, Any, Value, value_to};
 use super::lines;
 use super::{
@@ -287,9 +285,9 @@ impl<'a> RawRecord<'a> {
                 let method = |value: Value<'_>| http::not_get(value.text().as_bytes());
                 self.method.put(order, some(value).map(method));
             }
-            FieldName::LinksNofollow => self.nofollow = link::nofollows(value),
-            FieldName::LinksRel => self.rel = link::rels(value),
-            FieldName::LinksWeight => self.weight = link::weights(value)?,
+            FieldName::LinksNofollow => self.nofollow = values::nofollows(value),
+            FieldName::LinksRel => self.rel = values::rels(value),
+            FieldName::LinksWeight => self.weight = values::weights(value)?,
             FieldName::Revisit => self.revisit = values::text(value)?,
             FieldName::Visits
             | FieldName::Failed
@@ -318,10 +316,10 @@ impl<'a> RawRecord<'a> {
             (FieldName::LinksRel, self.rel),
         ] {
             let add_rel = |link: &mut Link<'a>, rel| link.rel = link.rel.with(rel);
-            link::put_each(links, nulls, rels, add_rel).map_err(wrong(field))?;
+            values::put_each(links, nulls, rels, add_rel).map_err(wrong(field))?;
         }
         let put_weight = |link: &mut Link<'a>, weight| link.weight = weight;
-        link::put_each(links, nulls, self.weight, put_weight)
+        values::put_each(links, nulls, self.weight, put_weight)
             .map_err(wrong(FieldName::LinksWeight))?;
         let not_empty = |text: Option<Text<'a>>| text.filter(|text| !text.is_empty());
         record.same_as = not_empty(self.revisit);

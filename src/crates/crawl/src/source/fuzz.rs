@@ -301,7 +301,7 @@ fn text(data: &[u8], chunk_bytes: usize) -> Option<(Vec<u8>, bool)> {
         ..SourceOptions::default()
     };
     let path = Path::new("input");
-    let table = match super::table::parquet(file, path, &options, &limits) {
+    let table = match super::table::parquet::open(file, path, &options, &limits) {
         Ok(table) => table,
         Err(Error::Corrupt { .. } | Error::Unsupported(_)) => return None,
         Err(error) => panic!("{error}"),

@@ -1,7 +1,6 @@
 //! Run of an ingest: inputs one after the other, pass after pass, with checkpoints and snapshots in between.
 
 mod input;
-mod passes;
 mod publish;
 
 use std::collections::VecDeque;
@@ -34,7 +33,7 @@ use crate::store::{
     Disk, Input, InputProgress, Unverified, blame_move, remove_spool, settings_of, trust_index,
 };
 use crate::{Error, Result};
-use passes::check_passes;
+use input::check_passes;
 
 /// Runs a job to its end, or until something stops it. In any case the store is left at its last checkpoint; after bad
 /// input or a stop from outside a new checkpoint is made.

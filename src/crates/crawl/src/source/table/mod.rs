@@ -10,14 +10,11 @@
 
 #[cfg(feature = "parquet")]
 mod columns;
-#[cfg(feature = "parquet")]
-mod edges;
 mod graph;
 #[cfg(feature = "parquet")]
-mod records;
+pub(super) mod parquet;
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -55,7 +52,7 @@ pub(super) fn open(
         if (&file).read_exact(&mut head).is_err() || head != *PARQUET {
             return Ok(None);
         }
-        parquet(file, path, options, limits).map(Some)
+        parquet::open(file, path, options, limits).map(Some)
     } else {
         // A named pipe is not a table, and must be opened only once: its writer would not wait for another reader.
         Ok(None)
@@ -67,64 +64,11 @@ pub(super) fn open(
 }
 
 #[cfg(not(feature = "parquet"))]
-pub(super) fn parquet(_: File, _: &Path, _: &SourceOptions, _: &Limits) -> Result<TableInput> {
-    Err(crate::model::lacks_feature("a Parquet file", "parquet"))
-}
+pub(super) mod parquet {
+    use super::{Limits, Path, Result, SourceOptions, TableInput};
 
-#[cfg(feature = "parquet")]
-pub(super) fn parquet(
-    file: File,
-    path: &Path,
-    options: &SourceOptions,
-    limits: &Limits,
-) -> Result<TableInput> {
-    use crate::decode::Names;
-    use crate::decode::records::names::FieldNameMap;
-    use crate::rules::FieldName;
-    let again = file.try_clone().map_err(Error::io(path, "open"))?;
-    let table = columns::ParquetTable::open(file, records::ROWS);
-    let table = table.map_err(|fault| failed(path, fault))?;
-    let found = table.fields();
-    for (names, format) in [
-        (Names::Url, Format::Records),
-        (Names::Opaque, Format::NodeRecords),
-    ] {
-        let fields = FieldNameMap::by(&options.fields, names);
-        let is_page = |field: &columns::ColumnField| {
-            let known = fields.record.field(&field.name);
-            known.is_some_and(|known| known.field == FieldName::Url)
-        };
-        if found.iter().any(is_page) {
-            let why = format!("it is a Parquet table with {}", columns_of(&found));
-            return Ok(TableInput {
-                rows: records::text(table, &found, &fields, limits.line_bytes)?,
-                known: (format, why),
-            });
-        }
-    }
-    let Some(pair) = edges::pair(&found) else {
-        return Err(Error::Unsupported(format!(
-            "a Parquet table with {}: a table of records has `url` and `links` (or name them with `field`), one of \
-             links has `source` and `target`, or two columns",
-            columns_of(&found)
-        )));
-    };
-    edges::open(again, table, &found, pair, limits).map_err(|fault| failed(path, fault))
-}
-
-/// Lists the names of columns for a message, on one line. They are quoted, because they may be those of settings.
-#[cfg(feature = "parquet")]
-fn columns_of(found: &[columns::ColumnField]) -> String {
-    const SHOWN: usize = 20;
-    let names = found.iter().take(SHOWN).map(|field| {
-        let chars = field.name.chars().filter(|c| !c.is_control());
-        format!("{:?}", chars.take(40).collect::<String>())
-    });
-    let names = names.collect::<Vec<_>>().join(", ");
-    match found.len().saturating_sub(SHOWN) {
-        0 if found.is_empty() => "no columns".into(),
-        0 => format!("the columns {names}"),
-        more => format!("the columns {names} and {more} more"),
+    pub fn open(_: std::fs::File, _: &Path, _: &SourceOptions, _: &Limits) -> Result<TableInput> {
+        Err(crate::model::lacks_feature("a Parquet file", "parquet"))
     }
 }
 

@@ -1,20 +1,164 @@
-//! A Parquet table of links, each row two names and an optional weight. The rows of one source are a record.
+//! Parquet tables of crawl records or of links.
+//!
+//! Of records, each row becomes a line of JSON with its columns, for the decoder of records. A row of a table of links is
+//! two names and an optional weight; the rows of one source are a record.
 //!
 //! A scan of the source column checks whether rows are ordered by source, ascending or descending; if so, they are read
 //! in place. Other tables are sorted by source, in bounded memory and temporary files; the links of each source are in
 //! the order of its rows.
 
 use std::fs::File;
+use std::path::Path;
 
 use super::columns::{Cell, ColumnField, ParquetTable, ValueType, WHOLE_NUMBERS};
-use super::{Fault, GraphRows, PageWriter, Rows, SNIFF_NAMES, TableInput};
-use super::{columns_of, format_of, lazily, page_name, put_name, sorted};
-use crate::decode::lines;
+use super::{Fault, GraphRows, PageWriter, Rows, SNIFF_NAMES, SourceOptions, TableInput};
+use super::{failed, format_of, lazily, page_name, put_name, sorted};
+use crate::decode::records::names::FieldNameMap;
+use crate::decode::{Names, lines, put_string};
 use crate::formats::Format;
 use crate::model::Limits;
+use crate::rules::FieldName;
 use crate::{Error, Result};
 
-const ROWS: usize = 4096;
+pub fn open(
+    file: File,
+    path: &Path,
+    options: &SourceOptions,
+    limits: &Limits,
+) -> Result<TableInput> {
+    let again = file.try_clone().map_err(Error::io(path, "open"))?;
+    let table = ParquetTable::open(file, RECORDS_TOGETHER);
+    let table = table.map_err(|fault| failed(path, fault))?;
+    let found = table.fields();
+    for (names, format) in [
+        (Names::Url, Format::Records),
+        (Names::Opaque, Format::NodeRecords),
+    ] {
+        let fields = FieldNameMap::by(&options.fields, names);
+        let is_page = |field: &ColumnField| {
+            let known = fields.record.field(&field.name);
+            known.is_some_and(|known| known.field == FieldName::Url)
+        };
+        if found.iter().any(is_page) {
+            let why = format!("it is a Parquet table with {}", columns_of(&found));
+            return Ok(TableInput {
+                rows: records_text(table, &found, &fields, limits.line_bytes)?,
+                known: (format, why),
+            });
+        }
+    }
+    let Some(pair) = pair(&found) else {
+        return Err(Error::Unsupported(format!(
+            "a Parquet table with {}: a table of records has `url` and `links` (or name them with `field`), one of \
+             links has `source` and `target`, or two columns",
+            columns_of(&found)
+        )));
+    };
+    open_links(again, table, &found, pair, limits).map_err(|fault| failed(path, fault))
+}
+
+/// Lists the names of columns for a message, on one line. They are quoted, because they may be those of settings.
+fn columns_of(found: &[ColumnField]) -> String {
+    const SHOWN: usize = 20;
+    let names = found.iter().take(SHOWN).map(|field| {
+        let chars = field.name.chars().filter(|c| !c.is_control());
+        format!("{:?}", chars.take(40).collect::<String>())
+    });
+    let names = names.collect::<Vec<_>>().join(", ");
+    match found.len().saturating_sub(SHOWN) {
+        0 if found.is_empty() => "no columns".into(),
+        0 => format!("the columns {names}"),
+        more => format!("the columns {names} and {more} more"),
+    }
+}
+
+const RECORDS_TOGETHER: usize = 64;
+
+/// Returns the text of a table with a column of pages and one of links by these names. Fails with [`Error::Unsupported`]
+/// if one has another type. A list ends once the line is longer than `longest`: then the record is over the limit anyway.
+fn records_text(
+    mut table: ParquetTable,
+    found: &[ColumnField],
+    fields: &FieldNameMap,
+    longest: u64,
+) -> Result<Rows> {
+    // For each column its name as JSON, with a colon, and whether it holds lists.
+    let mut columns: Vec<(Vec<u8>, bool)> = Vec::new();
+    let mut has_links = false;
+    for field in found {
+        let Some(known) = fields.record.field(&field.name) else {
+            continue;
+        };
+        let known = known.field;
+        has_links |= known == FieldName::Links;
+        let is_text = matches!(field.kind, Some(ValueType::Text | ValueType::Null));
+        let (expected, fits) = match known {
+            FieldName::Links | FieldName::RequestedUrl => {
+                ("a string or a list of strings", is_text)
+            }
+            FieldName::Url => ("a string", is_text && !field.is_list),
+            FieldName::LinksNofollow | FieldName::LinksRel | FieldName::LinksWeight => {
+                ("a value for each link", is_text || field.is_list)
+            }
+            _ => ("a string, a number or a time", !field.is_list),
+        };
+        let expected = format!("{expected}: write it so, or leave it out");
+        table.choose(field, fits, &expected)?;
+        let mut name = Vec::new();
+        put_string(field.name.as_bytes(), &mut name);
+        name.push(b':');
+        columns.push((name, field.is_list));
+    }
+    if !has_links {
+        return Err(Error::Unsupported(format!(
+            "a table of pages without a column of links (a list of strings, `links`); it has {}. Name the column \
+             with `field` links=NAME",
+            columns_of(found)
+        )));
+    }
+    Ok(Box::new(move |out| {
+        if !table.next_row()? {
+            return Ok(false);
+        }
+        let start = out.len();
+        for (at, (name, is_list)) in columns.iter().enumerate() {
+            out.push(if at == 0 { b'{' } else { b',' });
+            out.extend_from_slice(name);
+            let cells = table.row(at);
+            if !is_list {
+                put(cells.first(), out);
+                continue;
+            }
+            out.push(b'[');
+            for (at, cell) in cells.iter().enumerate() {
+                if (out.len() - start) as u64 > longest {
+                    break;
+                }
+                if at > 0 {
+                    out.push(b',');
+                }
+                put(Some(cell), out);
+            }
+            out.push(b']');
+        }
+        out.extend_from_slice(b"}\n");
+        Ok(true)
+    }))
+}
+
+fn put(cell: Option<&Cell>, out: &mut Vec<u8>) {
+    let number = match cell {
+        Some(Cell::Text(text)) => return put_string(text.data(), out),
+        Some(Cell::Int(number)) => number.to_string(),
+        Some(Cell::Unsigned(number)) => number.to_string(),
+        Some(Cell::Float(number)) if number.is_finite() => number.to_string(),
+        Some(Cell::Bool(is)) => is.to_string(),
+        Some(Cell::Float(_) | Cell::Null) | None => "null".into(),
+    };
+    out.extend_from_slice(number.as_bytes());
+}
+
+const LINKS_TOGETHER: usize = 4096;
 
 const PAIRS: [[&str; 2]; 6] = [
     ["source", "target"],
@@ -27,7 +171,7 @@ const PAIRS: [[&str; 2]; 6] = [
 
 const WEIGHT: usize = 2;
 
-pub(super) fn pair(found: &[ColumnField]) -> Option<[&ColumnField; 2]> {
+fn pair(found: &[ColumnField]) -> Option<[&ColumnField; 2]> {
     let named = |name: &str| found.iter().find(|field| field.name == name);
     let usual = |[from, to]: &[&str; 2]| Some([named(from)?, named(to)?]);
     PAIRS.iter().find_map(usual).or(match found {
@@ -94,7 +238,7 @@ struct LinkTable {
     longest: u64,
 }
 
-pub(super) fn open(
+fn open_links(
     file: File,
     mut table: ParquetTable,
     found: &[ColumnField],
@@ -129,7 +273,7 @@ impl LinkTable {
         columns: usize,
         row: impl Fn(&ParquetTable, Vec<u8>) -> T + Send + 'static,
     ) -> Result<GraphRows<T>, Fault> {
-        let mut table = ParquetTable::open(self.file.try_clone()?, ROWS)?;
+        let mut table = ParquetTable::open(self.file.try_clone()?, LINKS_TOGETHER)?;
         for field in &self.columns[..columns] {
             table.choose(field, true, "links")?;
         }
