@@ -89,11 +89,6 @@ fn every_way_to_weigh_links_gives_the_closed_form() {
             "http://a.example/\thttp://b.example/\t3.0\nhttp://a.example/\thttp://c.example/\t1.00\nhttp://b.example/\thttp://a.example/\t7\nhttp://c.example/\thttp://a.example/\t1.0\n".to_owned(),
             "--format url-edges",
         ),
-        (
-            "csv",
-            "date,src,dest,anchor,weight\n20200101,http://a.example/,http://b.example/,\"x, y\",3\n20200101,http://a.example/,http://c.example/,,\n20200101,http://b.example/,http://a.example/\n20200101,http://c.example/,http://a.example/,z\n".to_owned(),
-            "",
-        ),
     ] {
         lab.file(name, text);
         lab.run(&format!("ingest {name} --store s {options} --settle 1e-7"))

@@ -1,4 +1,4 @@
-//! Link tables of archive toolkits: `date,src,dest,anchor` as CSV, perhaps with `,weight`. See `formats/csv-links.md`.
+//! Link tables of archive toolkits: `date,src,dest,anchor` as CSV. See `formats/csv-links.md`.
 //!
 //! A record is the run of links with one date and source: see [`groups`](super::groups).
 
@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use memchr::memchr2;
 
-use super::groups::{Edge, GroupFormat, GroupLine, Groups, weight};
+use super::groups::{Edge, GroupFormat, GroupLine, Groups};
 use super::{Bad, FormatSpec, Names, Reason, time, utf8};
 use crate::url;
 
@@ -75,18 +75,12 @@ impl GroupFormat for CsvLinks {
         if is_header(&date, &from) {
             return Ok(GroupLine::Other("header"));
         }
-        // The anchor's text and perhaps a weight are left; a sixth field means another kind of table.
-        let rest = rest.map_or(Ok(None), |rest| field(rest).map(|(_, rest)| rest))?;
-        let weight = match rest.map(field).transpose()? {
-            None => 1,
-            Some((_, Some(_))) => {
-                return Err(Bad::malformed(
-                    "more than five fields, expected date,src,dest,anchor,weight",
-                ));
-            }
-            Some((text, None)) if text.is_empty() => 1,
-            Some((text, None)) => weight(&text)?,
-        };
+        // The anchor's text is left; a fifth field means another kind of table.
+        if rest.map_or(Ok(None), |rest| field(rest).map(|(_, rest)| rest))?.is_some() {
+            return Err(Bad::malformed(
+                "more than four fields, expected date,src,dest,anchor",
+            ));
+        }
         for (name, url) in [("src", &from), ("dest", &to)] {
             if url.is_empty() {
                 return Err(Bad::new(Reason::BadUrl, format!("`{name}` is empty")));
@@ -96,7 +90,7 @@ impl GroupFormat for CsvLinks {
             key,
             from,
             to,
-            weight,
+            weight: 1,
             time: time::read_archive(&date, "a date: 8 or 14 digits, or RFC 3339"),
         }))
     }
