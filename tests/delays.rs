@@ -18,7 +18,7 @@ use cashrank_ingest::ingest::{
     Every, IngestEvent, IngestJob, Observer, ProgressReport, StandardInput, ingest,
 };
 use cashrank_store::store::rows::KeepRows;
-use cashrank_store::store::{OnDurable, RealDisk, SpoolOptions};
+use cashrank_store::store::{RealDisk, SpoolOptions};
 use crawl::{Dice, crawl};
 use tempfile::TempDir;
 
@@ -63,14 +63,14 @@ impl Lab {
 
     fn job(&self, store: &str, from: &From, acked: &Arc<AtomicU64>) -> IngestJob {
         let (inputs, stdin, spool) = match from {
-            From::Files(files) => (files.clone(), StandardInput::default(), None),
+            From::Files(files) => (files.clone(), sending(&[], None), None),
             From::Pipe(_, bytes) => (vec![InputName::Stdin], sending(bytes, None), None),
             From::Spool(_, bytes) => {
                 let told = acked.clone();
                 let spool = SpoolOptions {
                     sync_bytes: 1500,
                     segment_bytes: 4000,
-                    on_durable: Some(OnDurable::new(move |upto| {
+                    on_durable: Some(Arc::new(move |upto| {
                         told.store(upto, Ordering::Relaxed);
                         Ok(())
                     })),
@@ -103,7 +103,7 @@ impl Lab {
 
 fn sending(bytes: &[u8], acked: Option<Arc<AtomicU64>>) -> StandardInput {
     let bytes = bytes.to_vec();
-    StandardInput::new(move || {
+    Arc::new(move || {
         let from = acked.as_ref().map_or(0, |a| a.load(Ordering::Relaxed)) as usize;
         Box::new(Cursor::new(bytes[from.min(bytes.len())..].to_vec()))
     })

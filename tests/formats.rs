@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use cashrank_crawl::source::InputName;
 use cashrank_graph::engine::{CHUNK_PAGES, ENDOWMENT};
-use cashrank_ingest::ingest::{Every, IngestJob, StandardInput, ingest};
+use cashrank_ingest::ingest::{Every, IngestJob, ingest};
 use cashrank_store::store::{RealDisk, SpoolOptions};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -171,7 +171,7 @@ fn a_reader_made_from_the_spool_tables_reads_spools() {
                 sync_bytes: 3_000,
                 ..SpoolOptions::default()
             }),
-            stdin: StandardInput::new(move || Box::new(Drips(Cursor::new(sent.clone()), breaks))),
+            stdin: Arc::new(move || Box::new(Drips(Cursor::new(sent.clone()), breaks))),
             inputs: vec![InputName::Stdin],
             repeat: 1,
             checkpoint_every: Every::Never,

@@ -457,7 +457,7 @@ pub fn on_durable(path: &Path, store: &Path) -> anyhow::Result<OnDurable> {
             );
         }
     }
-    Ok(OnDurable::new(move |position| {
+    Ok(Arc::new(move |position| {
         let line = format!("{position}\n");
         let written = if output == OutputTarget::Standard {
             let mut out = io::stdout();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cashrank::Error;
-use cashrank_ingest::ingest::{IngestJob, StandardInput, Stream, ingest};
+use cashrank_ingest::ingest::{IngestJob, Stream, ingest};
 use cashrank_store::store::{DiskFile, RealDisk};
 
 use super::disk::{Meddled, Over};
@@ -36,7 +36,7 @@ fn piped(lab: &Lab, store: &str, bytes: &[u8]) -> IngestJob {
     IngestJob {
         spool: None,
         format: None,
-        stdin: StandardInput::new(move || Box::new(io::Cursor::new(bytes.clone()))),
+        stdin: Arc::new(move || Box::new(io::Cursor::new(bytes.clone()))),
         ..lab.job(store, &Sender::default())
     }
 }
@@ -268,7 +268,7 @@ fn stopped_before_a_new_stream_began() {
     let job = piped(&lab, "s", b"");
     let stop = job.stop.clone();
     let stopped = run(&IngestJob {
-        stdin: StandardInput::new(move || Box::new(Silent(stop.clone()))),
+        stdin: Arc::new(move || Box::new(Silent(stop.clone()))),
         ..job
     });
     assert!(stopped.unwrap().stopped);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use cashrank_ingest::ingest::{IngestJob, StandardInput, Stream};
+use cashrank_ingest::ingest::{IngestJob, Stream};
 
 use super::support::{Lab, Pack, Sender, pack, run};
 
@@ -23,7 +23,7 @@ fn resent(lab: &Lab, store: &str, bytes: &[u8]) -> IngestJob {
     let bytes = bytes.to_vec();
     IngestJob {
         spool: None,
-        stdin: StandardInput::new(move || Box::new(std::io::Cursor::new(bytes.clone()))),
+        stdin: Arc::new(move || Box::new(std::io::Cursor::new(bytes.clone()))),
         ..spooled(lab, store, &Sender::default())
     }
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cashrank::Error;
-use cashrank_ingest::ingest::{Every, IngestJob, StandardInput, Stream};
-use cashrank_store::store::{DiskFile, OnDurable, RealDisk, spool_state};
+use cashrank_ingest::ingest::{Every, IngestJob, Stream};
+use cashrank_store::store::{DiskFile, RealDisk, spool_state};
 
 use super::disk::{Files, Meddled, MeddledFile, Over};
 use super::support::{Lab, Sender, crawl, run, run_on, verify};
@@ -164,12 +164,12 @@ fn the_clock_serves_a_silent_stream() {
         let over = Arc::new(AtomicBool::new(false));
         let mut job = lab.job(&format!("s{fails}"), &sender);
         let (sent, until) = (bytes.clone(), over.clone());
-        job.stdin = StandardInput::new(move || Box::new(Silent(Some(sent.clone()), until.clone())));
+        job.stdin = Arc::new(move || Box::new(Silent(Some(sent.clone()), until.clone())));
         let acked = Arc::new(AtomicU64::new(0));
         if let Some(spool) = &mut job.spool {
             spool.sync_every = Some(Duration::from_millis(20));
             let (acked, stop) = (acked.clone(), job.stop.clone());
-            spool.on_durable = Some(OnDurable::new(move |position| {
+            spool.on_durable = Some(Arc::new(move |position| {
                 acked.store(position, Ordering::Relaxed);
                 stop.store(position > 0, Ordering::Relaxed);
                 Ok(())
@@ -201,7 +201,7 @@ fn a_listener_that_fails_ends_the_run() {
     let mut job = lab.job("s", &sender);
     let calls = AtomicU64::new(0);
     if let Some(spool) = &mut job.spool {
-        spool.on_durable = Some(OnDurable::new(move |_| {
+        spool.on_durable = Some(Arc::new(move |_| {
             match calls.fetch_add(1, Ordering::Relaxed) {
                 0 => Ok(()),
                 _ => Err(Error::Io {

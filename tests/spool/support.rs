@@ -68,7 +68,7 @@ impl Sender {
 
     fn on_durable(&self) -> OnDurable {
         let acked = self.acked.clone();
-        OnDurable::new(move |position| {
+        Arc::new(move |position| {
             let before = acked.swap(position, Ordering::Relaxed);
             assert!(
                 before <= position,
@@ -81,7 +81,7 @@ impl Sender {
     /// Returns a stream that sends exactly what was not acknowledged, some bytes at a time.
     fn stdin(&self) -> StandardInput {
         let sender = self.clone();
-        StandardInput::new(move || {
+        Arc::new(move || {
             Box::new(Sending {
                 at: sender.acked(),
                 sender: sender.clone(),

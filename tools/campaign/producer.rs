@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cashrank_ingest::ingest::StandardInput;
-use cashrank_store::store::{OnDurable, SpoolOptions};
+use cashrank_store::store::SpoolOptions;
 
 /// State of a producer during one run: nothing that it has forgotten may be requested.
 pub struct Producer {
@@ -38,7 +38,7 @@ impl Producer {
     /// Returns its pipe: small pieces, from the requested position on.
     pub fn stdin(&self) -> StandardInput {
         let (stream, from) = (self.stream.clone(), self.asked_from.clone());
-        StandardInput::new(move || {
+        Arc::new(move || {
             let at = from.load(Ordering::SeqCst) as usize;
             Box::new(Pieces {
                 stream: stream.clone(),
@@ -54,7 +54,7 @@ impl Producer {
             sync_every: None,
             sync_bytes: 1000,
             segment_bytes: 3000,
-            on_durable: Some(OnDurable::new(move |acked| {
+            on_durable: Some(Arc::new(move |acked| {
                 forgotten.fetch_max(acked, Ordering::SeqCst);
                 Ok(())
             })),

@@ -76,7 +76,10 @@ impl GroupFormat for CsvLinks {
             return Ok(GroupLine::Other("header"));
         }
         // The anchor's text is left; a fifth field means another kind of table.
-        if rest.map_or(Ok(None), |rest| field(rest).map(|(_, rest)| rest))?.is_some() {
+        if rest
+            .map_or(Ok(None), |rest| field(rest).map(|(_, rest)| rest))?
+            .is_some()
+        {
             return Err(Bad::malformed(
                 "more than four fields, expected date,src,dest,anchor",
             ));

@@ -115,7 +115,7 @@ impl IngestJob {
             strict: false,
             stream: Stream::Auto,
             spool: None,
-            stdin: StandardInput::default(),
+            stdin: Arc::new(|| Box::new(std::io::stdin())),
             checkpoint_every: Every::Time(Duration::from_secs(30)),
             snapshot_every: Every::Never,
             keep_snapshots: KeepSnapshots::ALL,
@@ -146,25 +146,8 @@ impl IngestJob {
     }
 }
 
-#[derive(Clone)]
-pub struct StandardInput(Arc<dyn Fn() -> Box<dyn Read + Send> + Send + Sync>);
-
-impl StandardInput {
-    /// Creates a source from `open`, which is called when an ingest begins to read it.
-    pub fn new(open: impl Fn() -> Box<dyn Read + Send> + Send + Sync + 'static) -> StandardInput {
-        StandardInput(Arc::new(open))
-    }
-
-    fn open(&self) -> Box<dyn Read + Send> {
-        (self.0)()
-    }
-}
-
-impl Default for StandardInput {
-    fn default() -> StandardInput {
-        StandardInput::new(|| Box::new(std::io::stdin()))
-    }
-}
+/// Function that opens standard input, called when an ingest begins to read it.
+pub type StandardInput = Arc<dyn Fn() -> Box<dyn Read + Send> + Send + Sync>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stream {

@@ -16,7 +16,7 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use super::plan::{Plan, refused};
 use super::run::IngestRun;
 use super::stream_match::{SignedStream, StreamMatch};
-use super::{IngestJob, InjectedFault, StandardInput, Stream};
+use super::{IngestJob, InjectedFault, Stream};
 use crate::model::{InputSignature, Signature, thousands};
 use crate::source::{Compression, HEAD_BYTES, InputName, Restart, Source};
 use crate::store::{
@@ -42,7 +42,7 @@ pub(super) fn with_stream(job: &IngestJob) -> Result<Cow<'_, IngestJob>> {
     };
     let mut job = job.clone();
     job.inputs[at] = InputName::Stdin;
-    job.stdin = StandardInput::new(move || Box::new(LateFile(path.clone(), None)));
+    job.stdin = Arc::new(move || Box::new(LateFile(path.clone(), None)));
     Ok(Cow::Owned(job))
 }
 
@@ -63,7 +63,7 @@ impl IngestRun<'_> {
     /// counts. `None` if it was stopped, or if the stream was read before.
     pub(super) fn open_stream(&mut self) -> Result<Option<(Source, bool)>> {
         let (stream, from) = match &self.spooling {
-            None => (self.job.stdin.open(), None),
+            None => ((self.job.stdin)(), None),
             Some(spooling) => {
                 let begun = self.current().and_then(|begun| begun.spooled);
                 let from = begun.map(|(restart, _)| restart);
@@ -297,7 +297,7 @@ impl Spooling {
         let spooled = self.spool.reader(from.map_or(0, |from| from.raw))?;
         Ok(Box::new(Tee {
             spooled: Some(spooled),
-            stream: job.stdin.open(),
+            stream: (job.stdin)(),
             spool: self.spool.clone(),
         }))
     }

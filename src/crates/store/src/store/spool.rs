@@ -60,14 +60,7 @@ impl Default for SpoolOptions {
 
 /// Callback with the number of bytes of the stream, from its start, that are durable: called when the stream begins or
 /// resumes and each time the number grows, by several threads, one at a time and in order. An error ends the run.
-#[derive(Clone)]
-pub struct OnDurable(Arc<dyn Fn(u64) -> Result<()> + Send + Sync>);
-
-impl OnDurable {
-    pub fn new(tell: impl Fn(u64) -> Result<()> + Send + Sync + 'static) -> OnDurable {
-        OnDurable(Arc::new(tell))
-    }
-}
+pub type OnDurable = Arc<dyn Fn(u64) -> Result<()> + Send + Sync>;
 
 /// Stream that a spool holds, and how much of it is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -249,7 +242,7 @@ impl Spool {
     pub fn notify(&self) -> Result<()> {
         let acked = self.acked();
         let on_durable = self.options.on_durable.as_ref();
-        on_durable.map_or(Ok(()), |on_durable| (on_durable.0)(acked))
+        on_durable.map_or(Ok(()), |on_durable| on_durable(acked))
     }
 
     /// Appends bytes of the stream, durable and reported after the next [`Spool::sync`]: at once after `sync_bytes`.

@@ -262,7 +262,7 @@ fn what_was_told_survives_a_cut() {
         let told = {
             let (disk, bytes, from, last) =
                 (disk.clone(), bytes.clone(), from.clone(), last.clone());
-            OnDurable::new(move |position| {
+            Arc::new(move |position| {
                 assert!(
                     last.swap(position, Ordering::Relaxed) < position,
                     "seed {seed}"
@@ -432,7 +432,7 @@ fn a_torn_tail_is_cut_off() {
 #[test]
 fn a_failure_is_final_and_nothing_is_told() {
     let disk = Memory::new();
-    let told = OnDurable::new(|position| panic!("told {position}"));
+    let told = Arc::new(|position| panic!("told {position}"));
     let spool = start(&disk, 0, options(500, Some(told)));
     spool.append(b"some bytes").unwrap();
     disk.fails_in.store(1, Ordering::Relaxed);
