@@ -17,8 +17,7 @@ pub fn processors() -> usize {
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZero::get))
 }
 
-/// Maximum number of concurrent threads of an ingest, in addition to the decoders and one per processor: the caller's,
-/// those that read, spool and pack rows, and four for each of two snapshots.
+/// Maximum number of concurrent threads of an ingest besides the decoders and one per processor.
 const BESIDE: usize = 12;
 
 fn refused(source: io::Error) -> Error {
@@ -98,8 +97,7 @@ pub fn sort_by_key<T: Send, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K + Cop
     );
 }
 
-/// Returns the results of `work` for the parts 0, 1, ..., in their order. Each part has a thread of its own if the
-/// system grants it.
+/// Returns the results of `work` for the parts 0, 1, ..., each on a thread of its own if the system grants it.
 pub fn each_of<T: Send>(parts: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     if parts <= 1 {
         return (0..parts).map(work).collect();
@@ -115,8 +113,7 @@ pub fn each_of<T: Send>(parts: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T
     })
 }
 
-/// Returns the results of `work` for each item, in the order of the items, on a thread per processor. Work continues
-/// after an error; the error of the first item that has one is returned.
+/// Returns the results of `work` for each item in order, by a thread per processor, or the first item's error.
 pub fn par_map<T: Send, R: Send>(
     items: &mut [T],
     work: impl Fn(usize, &mut T) -> Result<R> + Sync,

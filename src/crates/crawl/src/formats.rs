@@ -133,7 +133,6 @@ impl Format {
         }
     }
 
-    /// Returns whether records are JSON objects, one on each line.
     pub fn is_json(self) -> bool {
         matches!(self, Format::Records | Format::NodeRecords)
     }
@@ -194,9 +193,8 @@ pub fn guess(head: &[u8]) -> Result<(Format, String)> {
     })
 }
 
-/// Checks that an input that begins with `head` may be of `format`, in which it is read. A graph as text must not have a
-/// control byte in its first line or a NUL anywhere, nor begin like another format: each of its lines would become a
-/// page's name.
+/// Checks that an input that begins with `head` may be of `format`: a graph as text must not have a control byte in its
+/// first line or a NUL anywhere, nor begin like another format, as each line would become a page's name.
 pub fn check_text(format: Format, head: &[u8]) -> Result<()> {
     use Format::{Adjacency, Arc, Edges, NodeRecords, Nutch};
     use Format::{Records, UrlAdjacency, UrlEdges, Warc, Wat};
@@ -263,8 +261,7 @@ fn other_layout(start: &[u8]) -> Option<String> {
     ))
 }
 
-/// Returns what shows that a text, which begins with an object, is not one object a line, and whether more bytes cannot
-/// change the answer.
+/// Returns what shows that a text is not one object a line, and whether more bytes cannot change the answer.
 fn layout(start: &[u8]) -> (Option<&'static str>, bool) {
     let line = first_line(start);
     let mut objects = serde_json::Deserializer::from_slice(line).into_iter::<IgnoredAny>();
@@ -386,8 +383,7 @@ fn guess_lines(head: &[u8]) -> Option<(Format, String)> {
     (entries > 0 && 2 * entries >= lines.len()).then(|| (Format::CrawlLog, message.to_owned()))
 }
 
-/// Checks that an input whose format was `guessed` has names of the same kind as the inputs `before`: opaque names
-/// among URLs would be pages that no crawler can fetch.
+/// Checks that a `guessed` format has names of the same kind as the inputs `before`.
 pub fn check_names(guessed: Format, why: &str, before: Option<Names>) -> Result<()> {
     let names = guessed.decoder().names();
     if before.is_none_or(|before| before == names) {
@@ -407,8 +403,7 @@ pub fn check_names(guessed: Format, why: &str, before: Option<Names>) -> Result<
     }))
 }
 
-/// Guesses the format of a graph. Edges have two fields in every line, or three with a weight; without tabs, other lines
-/// could be anything.
+/// Guesses the format of a graph. Edges have two fields in every line, or three with a weight.
 fn guess_graph(head: &[u8]) -> Result<(Format, String), String> {
     // The last line may be cut.
     let whole = memrchr(b'\n', head).map_or(head, |lf| &head[..lf]);

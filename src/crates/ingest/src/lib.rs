@@ -1,11 +1,4 @@
 //! Whole inputs: read into a store, converted, inspected, and loaded into memory.
-//!
-//! | | |
-//! |---|---|
-//! | [`ingest`] | a run: its plan, its loop over inputs, and conversion to crawl records |
-//! | [`inspect`] | what an input holds |
-//! | [`load`] | a graph in memory |
-//! | [`records`] | crawl records as they are written |
 
 #[cfg(any(test, feature = "testing"))]
 use cashrank_base::fuzz;

@@ -36,9 +36,8 @@ pub struct CheckReport {
     pub strangers: Vec<PathBuf>,
 }
 
-/// Checks the store in `dir`. [`Depth::Quick`]: what an ingest reads when it starts, the marks, and the current
-/// snapshot; [`Depth::Deep`]: everything. Refuses if there is no store, or one of another version; [`Error::TooLarge`]
-/// if the index of a deep check takes more than `memory` bytes.
+/// Checks the store in `dir`: what an ingest reads when it starts, the marks and the current snapshot, or everything.
+/// Fails if the index of a deep check takes more than `memory` bytes.
 pub fn check(
     disk: &dyn Disk,
     dir: &Path,
@@ -115,8 +114,7 @@ impl CheckReport {
         Ok(Some(view))
     }
 
-    /// Checks all snapshots, or only the current one, which is also checked against the checkpoint or, if that was not
-    /// read, with its names.
+    /// Checks all snapshots, or the current one, which is compared with the checkpoint, or else with its names.
     fn check_snapshots(&mut self, disk: &dyn Disk, dir: &Path, depth: Depth, view: Option<&View>) {
         let snapshots = dir.join(SNAPSHOTS);
         let names = match disk.list(&snapshots) {
@@ -204,8 +202,7 @@ impl CheckReport {
         }
     }
 
-    /// Finds a snapshot that was never made current: the last ingest was killed in between, or `latest.json` is an old
-    /// one. If there are several snapshots, one of them was current, so that `latest.json` is lost.
+    /// Finds a snapshot that was never made current: an ingest was killed, or `latest.json` is an old one or lost.
     fn check_latest(&mut self, dir: &Path, current: Option<&str>, files: &[String]) {
         let order = |name: &str| (name.len(), name.to_owned());
         let Some(newest) = files.last().filter(|newest| {

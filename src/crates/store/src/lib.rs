@@ -1,13 +1,5 @@
 //! Stores on disk: what a crawl said, in checkpoints that survive crashes, and the rankings published from it.
 //! [`session::Writer`] has an example.
-//!
-//! | | |
-//! |---|---|
-//! | [`store`] | the files of a store, its checkpoints, and what a commit holds |
-//! | [`session`] | one writer: records in, checkpoints and rankings out |
-//! | [`snapshot`] | published rankings: making, reading, comparing and exporting them |
-//! | [`shards`] | several stores of one crawl, ranked together |
-//! | [`memory`], [`check`] | memory that an ingest needs; damage of a store |
 
 #[cfg(any(test, feature = "testing"))]
 use cashrank_base::fuzz;

@@ -98,8 +98,7 @@ impl Need {
         }
     }
 
-    /// Returns the need of an engine with `pages` pages, at least its present number; under a budget, for a log limited
-    /// to it ([`log_rows`]).
+    /// Returns the need of an engine with `pages` pages; under a budget, for a log limited to it ([`log_rows`]).
     pub fn of<S: Storage>(engine: &Engine<S>, pages: u64, budget: Option<u64>) -> Need {
         let index = engine.index.bytes_at(pages);
         Need::new(engine.config(), pages, index, budget)
@@ -165,8 +164,7 @@ pub fn enough(needed: impl Fn(u64) -> u64) -> u64 {
     std::iter::successors(Some(0), more).last().unwrap_or(0)
 }
 
-/// Returns the largest number up to `most` for which `fits` holds, or 0 if there is none. `fits` must hold up to some
-/// number and not beyond.
+/// Returns the largest number up to `most` for which `fits` holds, which must hold up to some number only.
 pub fn largest(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, most);
     while low < high {
@@ -189,8 +187,7 @@ const GROUPS: [(&str, &str); 2] = [
     ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
 ];
 
-/// Returns the memory that this process may take, in bytes: the least of what is available without swapping and the limits
-/// of all its control groups, less a sixteenth. `None` if it is unknown.
+/// Returns the memory that this process may take: what is available, and its control groups' limits, less a sixteenth.
 pub fn available() -> Option<u64> {
     let read = |path: &Path| fs::read_to_string(path).ok();
     let proc = |name: &str| read(&Path::new("/proc").join(name)).unwrap_or_default();
@@ -213,8 +210,7 @@ fn limit(text: &str) -> Option<u64> {
     text.trim().parse().ok()
 }
 
-/// Returns the files with the limits of the process's control groups and all their ancestors, of which not all exist:
-/// in a container its own group is the folder itself. `cgroup` is the text of `/proc/self/cgroup`.
+/// Returns the files with the limits of the control groups in `cgroup`, and of their ancestors; some do not exist.
 fn limit_files(cgroup: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in cgroup.lines() {

@@ -1,11 +1,4 @@
-//! Heads of checksummed blocks: consecutive little-endian fields, followed by an XXH3-64.
-//!
-//! | file | a block's head, by fields | its checksum covers |
-//! |---|---|---|
-//! | block log (`disk::log`): names, fingerprints, kept rows | first, count, length | the head and the payload's XXH3-64 |
-//! | a payload of kept rows (`store::rows`) | lengths of its parts, code | the head and the XXH3-64 of its first part |
-//! | segment of the spool (`store::spool`) | offset, input, length, the payload's XXH3-64 | the head: it is *sealed* |
-//! | snapshot, warm start, remote pages (`snapshot::blocks`) | of its tail: where the parts are | all of the tail: it is sealed |
+//! Heads of checksummed blocks: consecutive little-endian fields, followed by an XXH3-64 (`formats/store.md`).
 //!
 //! A reader uses nothing of a head before its checksum matches, except a block log's length, which it first compares
 //! with the committed length of the file. What lies after the last committed block is cut off or ignored.

@@ -1,13 +1,7 @@
 //! An append-only file of checksummed blocks, with an index of their offsets.
 //!
 //! Blocks are in page order; a block holds a range of pages (or of rows, numbered from 0). Appending touches only bytes
-//! after the committed length, so readers are never disturbed, and recovery is a truncation.
-//!
-//! ```text
-//! NAME         block*          block: first page u64 | pages u32 | length u32 | XXH3-64 u64 | payload
-//! NAME.index   entry*          entry: first page u64 | offset of its block u64
-//! ```
-//! All little-endian. The checksum covers the header's first 16 bytes and the payload.
+//! after the committed length, so readers are never disturbed, and recovery is a truncation. See `formats/store.md`.
 
 use std::path::Path;
 
@@ -309,8 +303,7 @@ impl BlockLog {
         self.lengths.index / ENTRY
     }
 
-    /// Reads the beginning of the payload of block `at`; `len` returns its length, given the first `least` bytes.
-    /// Returns it with the block's first page and number of pages. Does not verify the checksum.
+    /// Reads the beginning of the payload of block `at`, unverified; `len` returns its length, given `least` bytes.
     pub fn front(
         &self,
         at: u64,
@@ -364,8 +357,7 @@ impl BlockLog {
         }
     }
 
-    /// Returns a hash of the checksums in the headers of all blocks up to the one that ends with `page`; `None` if none
-    /// ends there. Reads no payloads.
+    /// Returns a hash of the headers' checksums of all blocks up to the one that ends with `page`, if one does.
     pub fn sum_until(&self, page: u64) -> Result<Option<u64>> {
         let mut sums = Xxh3::new();
         for at in 0..self.entries() {

@@ -220,8 +220,7 @@ impl From<File> for RealFile {
     }
 }
 
-/// Unlocks explicitly: a child process that is being spawned briefly shares all open files, so closing alone may not
-/// release the lock.
+/// Unlocks explicitly: a child process that is being spawned shares all open files, so closing alone may not suffice.
 impl Drop for RealFile {
     fn drop(&mut self) {
         if *self.locked.get_mut() {
@@ -302,8 +301,7 @@ pub fn read_whole(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
     Ok(data)
 }
 
-/// Creates a file or directory beside `path`: `NAME.unfinished`, or `NAME.2.unfinished` and so on. `make` creates it,
-/// and returns [`io::ErrorKind::AlreadyExists`] if the name is taken.
+/// Creates a file or directory by `make` beside `path`: `NAME.unfinished`, or `NAME.2.unfinished` and so on.
 pub fn unfinished<T>(
     path: &Path,
     mut make: impl FnMut(&Path) -> io::Result<T>,
@@ -324,8 +322,7 @@ pub fn unfinished<T>(
     }
 }
 
-/// Creates a file beside `path` and removes its name, so that the file vanishes with the process however it ends.
-/// Returns the removed name, for errors.
+/// Creates a file beside `path` and removes its name, which is returned for errors.
 pub fn unnamed(path: &Path) -> Result<(PathBuf, File)> {
     let create = |path: &Path| {
         let mut options = OpenOptions::new();

@@ -43,8 +43,7 @@ pub enum Error {
     /// Another process has the store open for writing.
     #[error("{path}: in use by another process; wait for it to end, or name another store", path = path.display())]
     Busy { path: PathBuf },
-    /// The next record would make more pages known than `--limit-pages` permits, or than kept rows have numbers for.
-    /// Nothing of it was applied.
+    /// The next record would make more pages known than `--limit-pages` or kept rows permit; it was not applied.
     #[error("more than {limit} pages: {}", too_many(*keeps_links))]
     TooManyPages {
         limit: u64,
@@ -59,8 +58,7 @@ pub enum Error {
         human(*.budget)
     )]
     OverBudget { pages: u64, need: u64, budget: u64 },
-    /// A command that holds something for each page would need more memory than it may take. Nothing of its result was
-    /// written.
+    /// A command that holds something for each page would need more memory than it may take. Nothing was written.
     #[error(
         "memory: {work} needs {}, and the budget is {}: raise `memory` if the machine has more, or {instead}",
         human(*.need),

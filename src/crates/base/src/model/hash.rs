@@ -55,8 +55,7 @@ impl HashKey {
 
 const SECRET_BYTES: usize = 192;
 
-/// Hash function from names to fingerprints: XXH3 with 128 bits, whose secret is SipHash-1-3 of 0 to 11 under the key. It
-/// takes 7 ns per URL, where SipHash of the names takes 21.
+/// Hash function from names to fingerprints: XXH3 with 128 bits, whose secret is SipHash-1-3 of 0 to 11 under the key.
 #[derive(Clone)]
 pub struct Fingerprints {
     secret: [u8; SECRET_BYTES],
@@ -91,8 +90,7 @@ impl Digest {
         Digest::of(hash, Digest::CONTENT)
     }
 
-    /// Returns the digest of a page's content, from a textual digest of any kind; that of an empty text is
-    /// [`Digest::NONE`]. The output of [`Digest::text`] gives the original digest.
+    /// Returns the digest of a page's content, from a textual digest of any kind or the output of [`Digest::text`].
     pub fn of_text(text: &str) -> Digest {
         if text.is_empty() {
             return Digest::NONE;

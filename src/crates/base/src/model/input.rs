@@ -54,9 +54,8 @@ words! {
 /// Number of first bytes that a signature keeps.
 pub const SIGNATURE_HEAD: usize = 4096;
 
-/// First bytes of a stream as it was sent, hashes (XXH3-128) of longer and longer prefixes, and the hash of the whole.
-/// Each prefix has a sixteenth more bytes than the one before, so another stream is distinguished before it is a sixteenth
-/// longer than the common prefix.
+/// First bytes of a stream as it was sent, hashes (XXH3-128) of prefixes, each a sixteenth longer than the one before,
+/// and the hash of the whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
     pub head: Vec<u8>,

@@ -71,8 +71,7 @@ impl Default for Limits {
 /// Number of entries between two checks of the budget.
 pub const LOOK_EVERY: u64 = 1 << 14;
 
-/// Fails with [`Error::TooLarge`] if `need` bytes exceed the budget (`None`: no limit). `work` says what needs them,
-/// `instead` what to do on a machine that has no more.
+/// Fails with [`Error::TooLarge`] if `need` bytes exceed the budget (`None`: no limit).
 pub fn check_room(
     budget: Option<u64>,
     need: u64,

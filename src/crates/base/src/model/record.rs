@@ -325,9 +325,7 @@ pub struct BatchEntry {
     pub links_start: u32,
     pub links_end: u32,
     pub fetched_at: Option<Time>,
-    /// Digest of the page's content, if its record had one.
     pub digest: Digest,
-    /// Counts of the record's links, by what became of them.
     pub counts: LinkCounts,
     pub status: Option<i32>,
     /// True if the record has an invalid time.

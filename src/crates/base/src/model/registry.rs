@@ -2,8 +2,7 @@
 
 use super::Error;
 
-/// Defines an enum of the entries of a table, from which names, help, completions and messages come. Each entry is a
-/// constant that has a `name` and a description, `about`.
+/// Defines an enum of the entries of a table, each a constant with a `name` and a description, `about`.
 #[macro_export]
 macro_rules! registry {
     ($(#[$attribute:meta])* $name:ident of $spec:ty, called $what:literal;

@@ -37,8 +37,7 @@ pub fn name_settings(message: &str, word: impl Fn(&str) -> String) -> String {
     out
 }
 
-/// Parts of the program that a build may lack: the feature in `Cargo.toml` (that of an export has the name of its
-/// format), its name in messages, and whether it is built.
+/// Parts of the program that a build may lack: the feature, its name in messages, and whether it is built.
 const FEATURES: [(&str, &str, bool); 5] = [
     ("frontier", "URLFrontier", cfg!(feature = "frontier")),
     ("man", "man pages", cfg!(feature = "man")),

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Error, Result, words};
 
 words! {
-    /// Field of the `records` format (`formats/records.md`). Fields whose names can be chosen come first, those of
-    /// links last among them.
+    /// Field of `records` (`formats/records.md`), first those whose names can be chosen, of links last among them.
     FieldName {
         Url = "url",
         Links = "links",
@@ -92,8 +91,7 @@ impl FromStr for FieldChoice {
 pub struct FieldNames(Vec<FieldChoice>);
 
 impl FieldNames {
-    /// Collects choices, in any order. Fails with [`Error::Usage`] if a field has two names, or two fields of one
-    /// object have the same name.
+    /// Collects choices. Fails if a field has two names, or two fields of one object have the same name.
     pub fn of(mut choices: Vec<FieldChoice>) -> Result<FieldNames> {
         choices.sort();
         for pair in choices.windows(2) {

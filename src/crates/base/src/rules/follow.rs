@@ -70,8 +70,7 @@ impl Follow {
         ]
     }
 
-    /// Returns the weight of a link with these values of `rel`, to a page on the same host or another, whatever its
-    /// URL; below 2^40.
+    /// Returns the weight of a link with these values of `rel`, on the same host or not; below 2^40.
     pub fn weight(&self, rel: Rel, is_internal: bool) -> u64 {
         let place = if is_internal {
             self.internal

@@ -28,8 +28,7 @@ impl SkippedLines {
         *self == SkippedLines::default()
     }
 
-    /// Returns the counts of lines of the same list that another store skips as well. Lines skipped as pages of another
-    /// shard are not counted: they may be pages there.
+    /// Returns the counts of lines of the same list that another store skips as well, without those of other shards.
     pub fn shared_with(self, other: SkippedLines) -> SkippedLines {
         SkippedLines {
             comments: self.comments.min(other.comments),
@@ -71,8 +70,7 @@ impl fmt::Display for SkippedLines {
     }
 }
 
-/// Returns the URL, rule or name of a line, and the text after the tab; `None` if the line is blank. A comment begins
-/// with `#`.
+/// Returns the name in a line, and the text after the tab; `None` if the line is blank or a comment.
 pub fn parts(line: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let line = line
         .strip_prefix(b"\xef\xbb\xbf")

@@ -44,8 +44,7 @@ impl DropParams {
         self.0.dedup();
     }
 
-    /// Appends `url`, in canonical form, without these parameters to `out`; the result is canonical. If the URL has
-    /// none of them, returns false and appends nothing.
+    /// Appends `url` without these parameters to `out`. If it has none of them, returns false and appends nothing.
     pub fn strip(&self, url: &[u8], out: &mut Vec<u8>) -> bool {
         if self.0.is_empty() {
             return false;

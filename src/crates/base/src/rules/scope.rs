@@ -58,7 +58,6 @@ impl Scope {
         self.0.is_empty()
     }
 
-    /// Adds the rules of `other`.
     pub fn add(&mut self, other: Scope) {
         for rule in other.0 {
             if !self.0.contains(&rule) {
@@ -104,8 +103,7 @@ impl Rule {
     }
 }
 
-/// Returns whether `text` matches `pattern`, where `*` stands for any bytes. Each part is searched from the left, the
-/// last at the end: the time is at most proportional to the product of the lengths.
+/// Returns whether `text` matches `pattern`, where `*` stands for any bytes; each part is searched from the left.
 fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let mut parts = pattern.split(|&byte| byte == b'*');
     let first = parts.next().unwrap_or_default();
@@ -124,8 +122,7 @@ fn fits(pattern: &[u8], text: &[u8]) -> bool {
     rest.ends_with(last)
 }
 
-/// Parses a rule of a store. Rules of earlier versions that no page can match, or that [`rule`] would write in another
-/// form, are kept as they are.
+/// Parses a rule of a store. Rules of earlier versions that cannot be typed any more are kept as they are.
 fn stored_rule(text: &str) -> Result<Rule> {
     let read = rule(text);
     if read.as_ref().is_ok_and(|rule| rule.to_string() == text) {
@@ -228,8 +225,7 @@ fn rule(text: &str) -> Result<Rule> {
     })
 }
 
-/// Returns whether a text that is not a rule looks like one of an unknown kind: a word, a colon, and a host, folders of
-/// one, or a pattern.
+/// Returns whether a text looks like a rule of an unknown kind: a word, a colon, and a host or pattern.
 pub fn looks_like_rule(text: &str) -> bool {
     let (kind, name) = text.split_once(':').unwrap_or_default();
     let word = kind.strip_prefix('!').unwrap_or(kind);
@@ -308,9 +304,7 @@ fn prefix(mark: &str, name: &str) -> Read<String> {
     })
 }
 
-/// Converts a pattern to the form of canonical URLs: scheme and host in lower case and ASCII, all else percent-encoded.
-/// Anything that is not part of a URL is left unchanged, for names that are not URLs. If no canonical URL can match it,
-/// the error says what to write instead.
+/// Converts a pattern to the form of canonical URLs. If none can match it, the error says what to write instead.
 fn pattern(text: &str) -> Result<String, String> {
     let scheme_of = |at: &usize| {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"*+-.".contains(&byte);

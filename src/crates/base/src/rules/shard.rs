@@ -46,8 +46,7 @@ impl Shard {
         (xxh3_64(dealt) % u64::from(self.count)) as u32
     }
 
-    /// Returns whether a record of the page `raw`, as its input spells it, belongs to another shard. A name that is not
-    /// a URL belongs to none.
+    /// Returns whether the page `raw`, as its input spells it, belongs to another shard; only a URL does.
     pub fn passes_over(self, raw: &[u8], names: Names) -> bool {
         if names == Names::Opaque || url::is_canonical(raw) {
             return !raw.is_empty() && !self.has(raw);

@@ -4,8 +4,7 @@ use std::net::Ipv4Addr;
 
 use super::scan::{HOST, short_run};
 
-/// Returns the host of a URL in canonical form, without user, password and port, as compared for "same host". IPv6
-/// addresses keep their brackets. Empty if `canonical` is not such a URL.
+/// Returns the host of a URL in canonical form, without user, password and port; empty for other names.
 pub fn host(canonical: &[u8]) -> &[u8] {
     let Some(rest) =
         (canonical.strip_prefix(b"http://")).or_else(|| canonical.strip_prefix(b"https://"))
@@ -36,8 +35,7 @@ pub fn is_web(name: &[u8]) -> bool {
     name.starts_with(b"http://") || name.starts_with(b"https://")
 }
 
-/// Returns the [`host`] of a URL in canonical form, and what follows host and port: the path, from its `/` on, and the
-/// query. Both are empty if `canonical` is not such a URL.
+/// Returns the [`host`] of a URL in canonical form, and its path and query; both are empty for other names.
 pub fn host_and_path(canonical: &[u8]) -> (&[u8], &[u8]) {
     let host = host(canonical);
     if host.is_empty() {
@@ -75,8 +73,7 @@ fn upto(bytes: &[u8], stops: impl Fn(u8) -> bool) -> &[u8] {
 }
 
 /// Scans the host and port that begin at `from`; returns the offset of the `/` after them. `None` if they are not
-/// certainly canonical: users, IPv6 addresses, empty labels, punycode and possible IPv4 addresses in other notations
-/// are left to the parser.
+/// certainly canonical.
 pub(super) fn authority(raw: &[u8], from: usize, default_port: u16) -> Option<usize> {
     let mut label = from;
     loop {

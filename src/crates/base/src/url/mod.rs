@@ -68,21 +68,8 @@ pub enum Reject {
     Invalid,
 }
 
-/// Brings `raw` to canonical form.
-///
-/// `raw` is any bytes; a relative URL is joined to `base`; `limit` is the maximum length in bytes, without surrounding
-/// blanks, both as read and in canonical form. Only [`CanonicalForm::Rewritten`] changes `out`, by appending. Canonical
-/// text is ASCII, and is [`CanonicalForm::AsIs`] for this function.
-///
-/// ```
-/// use cashrank_base::url::{CanonicalForm, LinkBase, canonical};
-///
-/// let mut out = Vec::new();
-/// let base = LinkBase::new(b"https://example.org/docs/index.html", None);
-/// let form = canonical(b"../about.html", Some(&base), 8192, &mut out);
-/// assert_eq!(form, Ok(CanonicalForm::Rewritten));
-/// assert_eq!(out, b"https://example.org/about.html");
-/// ```
+/// Brings `raw`, any bytes, to canonical form. A relative URL is joined to `base`; `limit` is the maximum length in
+/// bytes, both as read and in canonical form. Only [`CanonicalForm::Rewritten`] changes `out`, by appending.
 pub fn canonical(
     raw: &[u8],
     base: Option<&LinkBase<'_>>,
@@ -149,8 +136,7 @@ fn append(
     }
 }
 
-/// Appends `link`, or `link` and a `/`, up to the fragment, if that is canonical; otherwise leaves `out` unchanged. The
-/// `/` makes a bare host canonical, as the parser does.
+/// Appends `link`, or `link` and a `/`, up to the fragment, if that is canonical; else leaves `out` unchanged.
 fn append_plain(link: &[u8], out: &mut Vec<u8>) -> bool {
     if let Some(len) = scan::front(link) {
         out.extend_from_slice(&link[..len]); // Blanks stood before it.
@@ -240,8 +226,7 @@ fn append_parsed(link: &[u8], base: Option<&Url>, out: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// Returns whether a `<base href>` of a scheme other than the web's counts as a base: HTML ignores `data:`,
-/// `javascript:` and what is not a URL.
+/// Returns whether a `<base href>` of a scheme other than the web's counts as a base, as in HTML.
 fn is_foreign_base(href: &[u8]) -> bool {
     Url::parse(&text(href)).is_ok_and(|url| !matches!(url.scheme(), "data" | "javascript"))
 }

@@ -7,8 +7,7 @@ use wide::u8x16;
 
 use super::host::authority;
 
-/// Returns whether `url` is certainly in canonical form: [`canonical`](super::canonical) would return
-/// [`CanonicalForm::AsIs`](super::CanonicalForm::AsIs), limits permitting. `false` means unknown.
+/// Returns whether `url` is certainly in canonical form, limits permitting. `false` means unknown.
 pub fn is_canonical(url: &[u8]) -> bool {
     front(url) == Some(url.len())
 }
@@ -142,9 +141,8 @@ const WIDE: usize = 16;
 /// Distance between blocks, which overlap by one byte so that every pair of adjacent bytes is in one block.
 const STEP: usize = WIDE - 1;
 
-/// Returns whether all of `raw` is certainly canonical: `http` or `https`, a host of plain labels, a path and an
-/// optional query of plain bytes. Accepts only what [`by_parts`] does, and rejects whatever needs a closer look: ports,
-/// unusual bytes, short URLs. Works on sixteen bytes at a time, without a branch for each.
+/// Returns whether all of `raw` is certainly canonical, as [`by_parts`] would find, by sixteen bytes at a time. Rejects
+/// whatever needs a closer look: ports, unusual bytes, short URLs.
 #[inline]
 fn is_ordinary(raw: &[u8]) -> bool {
     let host = match raw {
@@ -155,8 +153,7 @@ fn is_ordinary(raw: &[u8]) -> bool {
     end_of_host(raw, host).is_some_and(|slash| is_path(raw, slash))
 }
 
-/// Returns the offset of the slash after the host that begins at `host`, if the host consists of plain labels and the
-/// last one does not look like a number.
+/// Returns the offset of the slash after the host at `host`, if it has plain labels and the last is no number.
 #[inline]
 fn end_of_host(raw: &[u8], host: usize) -> Option<usize> {
     let end = raw.len().checked_sub(WIDE)?;
@@ -192,8 +189,7 @@ fn end_of_host(raw: &[u8], host: usize) -> Option<usize> {
     }
 }
 
-/// Returns whether every byte from `slash` on, where the path begins, stands for itself in a path and in a query, and
-/// no segment begins like dots.
+/// Returns whether every byte from `slash` on is plain in a path and a query, and no segment begins like dots.
 #[inline]
 fn is_path(raw: &[u8], slash: usize) -> bool {
     let Some(end) = raw.len().checked_sub(WIDE) else {

@@ -50,12 +50,10 @@ pub struct Builder {
     stripped: Vec<u8>,
     complained: [usize; Reason::ALL.len()],
     joins: bool,
-    /// True if records are kept as lines of JSON ([`Batch::lines`]).
     pub keeps_lines: bool,
     /// Fingerprints of the next links as spelled; `None` if the spelling alone does not name a page.
     spelled: Vec<Option<Fingerprint>>,
-    /// Called before a record becomes large, and before its links take more than [`TEXT_BYTES`]. It may wait until there
-    /// is room.
+    /// Called before a record or its links become large. It may wait until there is room.
     pub leave: Box<dyn FnMut() + Send>,
 }
 
@@ -83,8 +81,7 @@ impl Builder {
         }
     }
 
-    /// Decodes `chunk` and emits its batches in order, at least one. `emit` takes a batch and whether it is the chunk's
-    /// last, and returns an empty one for the next; `None` stops.
+    /// Decodes `chunk` and emits its batches in order. `emit` gets whether it is the last, and returns an empty one.
     pub fn run(
         &mut self,
         decoder: &dyn Decoder,
@@ -135,7 +132,6 @@ impl Builder {
             .map_or(What::Other, |entry| entry.what)
     }
 
-    /// Keeps a used batch's memory for the next one.
     pub fn recycle(&mut self, mut batch: Batch) {
         if self.batch.entries.is_empty() && batch.is_ordinary() {
             batch.clear();

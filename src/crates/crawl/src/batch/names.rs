@@ -4,8 +4,7 @@ use prefetch_index::prefetch_index;
 
 use crate::model::{Batch, Fingerprint, Fingerprints, HashKey};
 
-/// Hash table from the fingerprints of spellings to numbers of names. A spelling is a canonical name, whose fingerprint
-/// the batch holds, or an alias: a raw name that was resolved to a canonical one.
+/// Hash table from fingerprints of canonical names, and of raw names resolved to these, to numbers of names.
 pub(super) struct SpellingTable {
     fingerprints: Fingerprints,
     /// Slots; their number is a power of two. 0 is free; otherwise the high bits are part of the fingerprint, and the

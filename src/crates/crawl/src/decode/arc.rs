@@ -43,8 +43,7 @@ const _: () = assert!(LINE_MAX < HELD_MAX);
 /// URL, date in digits or another notation that looks like one, and length of the block; `None`: it is no number.
 type ArcHeader<'a> = (&'a [u8], &'a [u8], Option<u64>);
 
-/// Parses the header at the start of `record`, as that of a WARC response, or of the record that describes the file;
-/// `Ok(None)`: it is incomplete.
+/// Parses the header at the start of `record`, as that of a WARC record; `Ok(None)`: it is incomplete.
 fn warc_header(record: &[u8]) -> Result<Option<WarcHeader<'_>>, Bad> {
     let len = match memchr(b'\n', record) {
         Some(lf) => lf + 1,

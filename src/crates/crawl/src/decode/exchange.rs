@@ -52,7 +52,6 @@ pub(super) type ReadFrame = for<'a> fn(
 pub(super) struct CaptureFacts<'a> {
     /// Report name of the capture, if it is not a response to GET.
     pub not_get: Option<&'static str>,
-    /// Blocks of its `metadata` records.
     pub metadata: Vec<&'a [u8]>,
 }
 
@@ -130,8 +129,7 @@ impl Archives {
         Some(exchange)
     }
 
-    /// Returns the record after the exchange that `buf` begins with, if it belongs to that; `Some(None)` if it does not.
-    /// `None`: more bytes are needed.
+    /// Returns the record after the exchange at the start of `buf`, if it belongs to it. `None`: more bytes are needed.
     #[expect(
         clippy::option_option,
         reason = "not known yet, or known not to be there"
@@ -209,8 +207,7 @@ impl Decoder for Archives {
         }
     }
 
-    /// Returns whether `rest` ends in a request without its capture, in a capture without the metadata with its links,
-    /// or inside a record.
+    /// Returns whether `rest` ends in a request or capture that lacks its counterpart, or inside a record.
     fn is_cut(&self, rest: &[u8]) -> bool {
         self.last(rest).is_some_and(|exchange| {
             let Ok((header, _)) = &exchange.frame.parts else {

@@ -13,8 +13,7 @@ const HEADER_MAX: usize = 64 << 10;
 const _: () = assert!(HEADER_MAX < HELD_MAX);
 const VERSION: &[u8] = b"WARC/";
 const NEXT_RECORD: &[u8] = b"\nWARC/";
-/// Error for a header that is cut by the end of the input or by the next record. Both errors must be the same, because
-/// a chunk may end before the next record.
+/// Error for a header that is cut by the input's end or by the next record, which a chunk may not hold.
 const HEADER_CUT: &str = "the WARC header is cut short";
 
 /// Header of a WARC record: see [`field`]. Texts are empty if absent.
@@ -61,9 +60,7 @@ pub struct Framing {
     /// Returns the offset of the next record in junk, after its first byte. `Err(n)`: not in the first `n` bytes, which
     /// need not be seen again. The flag says that the input ends with the junk.
     pub next: fn(&[u8], bool) -> Result<usize, usize>,
-    /// Error for a header that is cut short.
     pub header_cut: &'static str,
-    /// Error for a block that the end of the input cuts.
     pub block_cut: &'static str,
     /// True if line ends after a record are read with it; otherwise they come before the next one.
     pub takes_line_ends: bool,

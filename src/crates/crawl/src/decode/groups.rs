@@ -43,7 +43,6 @@ fn line_end<G: GroupFormat>(scan: &mut CsvScan, buf: &[u8]) -> Option<usize> {
 
 pub enum GroupLine<'a> {
     Edge(Edge<'a>),
-    /// Name of something else.
     Other(&'static str),
     /// Fetch without a link, which [`GroupFormat::fetch`] returns.
     Fetch,
@@ -144,8 +143,7 @@ impl<G: GroupFormat> Decoder for Groups<G> {
         lines_of::<G>(rest).any(|line| !line.terminated)
     }
 
-    /// Returns a skipper of a group. A line longer than [`HELD_MAX`] is skipped unparsed with the group, or alone if it
-    /// comes first.
+    /// Returns a skipper of a group. A line longer than [`HELD_MAX`] is skipped unparsed.
     fn skipper(&self) -> Skipper {
         let (mut group, mut long) = (None, None::<CsvScan>);
         Box::new(move |buf, at_end| {
@@ -246,8 +244,7 @@ pub fn lines_of<G: GroupFormat>(chunk: &[u8]) -> impl Iterator<Item = TextLine<'
 /// Maximum number of lines inside a group that are not links; they are emitted with the group, all at once.
 const APART_MAX: usize = 1 << 16;
 
-/// Emits groups and the lines around their links, which are read again when they are emitted: there may be far more of
-/// them than links.
+/// Emits groups and the lines around their links, which are read again when they are emitted.
 struct Grouper<'s, 'c, 'f, G> {
     sink: &'s mut Sink<'f>,
     chunk: &'c [u8],

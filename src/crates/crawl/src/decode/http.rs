@@ -37,7 +37,6 @@ const METHODS: [(&str, Option<&str>); 9] = [
 ];
 
 /// Returns the report name of a response to a method other than GET, which does not count as a visit of the page.
-/// Extension methods (`PROPFIND`, `M-SEARCH`) are recognised by their capital letters; anything else is ignored.
 pub(super) fn not_get(method: &[u8]) -> Option<&'static str> {
     let method = method.trim_ascii();
     let is = |(name, _): &&(&str, _)| name.as_bytes().eq_ignore_ascii_case(method);
@@ -204,8 +203,7 @@ fn status_line(line: &[u8]) -> Option<Option<i32>> {
     Some(number.filter(|status| (100..1000).contains(status)))
 }
 
-/// Reads the next header field, with folded lines joined by blanks, and moves `rest` after it. `None`: the header has
-/// ended. Lines without a colon are ignored.
+/// Reads the next header field, with folded lines joined by blanks. `None`: the header has ended.
 fn field<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], Cow<'a, [u8]>)> {
     let is_folded = |rest: &[u8]| matches!(rest.first(), Some(b' ' | b'\t'));
     loop {

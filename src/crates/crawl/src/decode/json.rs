@@ -11,8 +11,7 @@ use serde::de::{
 /// Maximum length of an error's detail in bytes: serde quotes the offending value in full.
 const DETAIL_MAX: usize = 200;
 
-/// JSON value. Texts are borrowed from the input unless they have escapes. The fields of objects are skipped, and so
-/// are the values of lists nested deeper than [`LIST_DEPTH`].
+/// JSON value. The fields of objects are skipped, and the values of lists nested deeper than [`LIST_DEPTH`].
 #[derive(Debug, Default)]
 pub(super) enum Value<'a> {
     #[default]
@@ -194,8 +193,7 @@ pub(super) fn detail(error: &serde_json::Error) -> String {
     format!("{message}, at byte {}", error.column())
 }
 
-/// Replaces every escape of an unpaired surrogate (`\ud83d` alone) by `\ufffd`, as browsers do in URLs; `None` if there
-/// is none. JSON permits these escapes and some crawlers write them; serde rejects them.
+/// Replaces every escape of an unpaired surrogate, which serde rejects, by `\ufffd`; `None` if there is none.
 pub(super) fn repair_surrogates(text: &str) -> Option<String> {
     let mut fixed = String::new();
     let mut copied = 0;

@@ -60,14 +60,12 @@ pub trait Decoder: Send + Sync {
         lines::whole(buf)
     }
 
-    /// Returns whether a stream that ends in `rest`, which [`Decoder::whole`] does not count as whole, was cut inside a
-    /// record.
+    /// Returns whether a stream that ends in `rest`, which is not whole, was cut inside a record.
     fn is_cut(&self, rest: &[u8]) -> bool {
         !rest.ends_with(b"\n")
     }
 
-    /// Returns whether a stream that ends in `rest`, which is complete by [`Decoder::is_cut`], may lack the request of
-    /// its last record, if the stream has requests.
+    /// Returns whether a stream that ends in `rest` and is not cut may lack the request of its last record.
     fn may_lack_request(&self, _rest: &[u8]) -> bool {
         false
     }
@@ -89,15 +87,13 @@ pub struct FormatSpec {
     pub by: fn(&InputRules, &Limits) -> Arc<dyn Decoder>,
 }
 
-/// Finder of a record's end: see [`Decoder::skipper`]. Examines the next bytes, first those at the record's start. With
-/// `true` they are the last ones, and the result is [`Skipped::Ended`].
+/// Finder of a record's end. Examines the next bytes, first those at the record's start; with `true` they are the last.
 pub type Skipper = Box<dyn FnMut(&[u8], bool) -> Skipped + Send>;
 
 /// Result of a [`Skipper`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Skipped {
-    /// The first `n` bytes are inside the record: the caller drops them, appends more to the rest (at most [`HELD_MAX`]
-    /// bytes), and calls again.
+    /// The first `n` bytes are inside the record: the caller drops them, appends more to the rest, and calls again.
     Inside(usize),
     Ended(usize),
 }

@@ -190,8 +190,7 @@ fn fetch_status(name: &str) -> Option<i32> {
     })
 }
 
-/// Parses `_pst_=moved(12), lastModified=0: URL`, which is more exact than the datum's status and has the target of a
-/// redirect. Old versions write `Metadata: _pst_: moved(12), ...` on one line.
+/// Parses `_pst_=moved(12), lastModified=0: URL`, or `Metadata: _pst_: moved(12), ...` of old versions.
 fn protocol_status(line: &str) -> Option<(Option<i32>, Option<&str>)> {
     let (_, message) = line
         .split_once("_pst_=")
@@ -221,8 +220,7 @@ fn bad_time(text: &str) -> String {
     format!("{shown:?} is not a time in a known zone (GMT+hh:mm, {names}); dump it with TZ=UTC")
 }
 
-/// Returns the page's digest from the metadata after the links. Versions up to 1.16 write all metadata on one line, as
-/// `key=value`; later ones write `key = value` on a line each.
+/// Returns the page's digest from the metadata after the links, all on one line in versions up to 1.16.
 fn content_digest(lines: &mut DumpLines<'_>) -> Digest {
     const KEY: &str = "nutch.content.digest";
     let value = |text: &str| match text.split_ascii_whitespace().next() {

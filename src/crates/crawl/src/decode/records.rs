@@ -191,8 +191,7 @@ impl RecordReader<'_> {
         self.finish(text, raw, fetch)
     }
 
-    /// Fills the record. If its links were skipped, but a later field shows that the record, or a page redirecting to
-    /// it, belongs to the shard, the whole text is read again, so that no error in it is missed.
+    /// Fills the record. If its links were skipped but it belongs to the shard, the whole text is read again.
     fn finish<'a>(self, text: &'a str, raw: RawRecord<'a>, fetch: &mut Fetch<'a>) -> ReadResult {
         if raw.lacks_links && (!self.skips_links(&raw) || self.has_own_redirect(&raw)) {
             let all = RecordReader {
@@ -431,8 +430,7 @@ const REDIRECTS_MAX: usize = 100;
 /// Status of redirects that a crawler followed itself: the server's is unknown, and 302 makes no promise.
 const REDIRECT_STATUS: i32 = 302;
 
-/// Emits a redirect from each of `asked` to the next, and from the last to the record's URL: otherwise crawl orders
-/// would schedule these URLs again. Returns `false` if the consumer stops.
+/// Emits a redirect from each of `asked` to the next, and from the last to the record's URL. Returns `false` to stop.
 fn each_redirect<'a>(
     Fetch { record, asked }: &Fetch<'a>,
     hand_out: &mut dyn FnMut(&Record<'_>) -> bool,

@@ -118,8 +118,7 @@ pub(super) fn from_digits(text: &str) -> Option<Time> {
     seconds(parts, 0)
 }
 
-/// Parses the output of Java's `Date.toString`: `Tue Apr 02 11:22:33 UTC 2013`. The zone is `GMT+01:00` or an
-/// unambiguous name ([`ZONES`]); the day of the week is ignored.
+/// Parses `Tue Apr 02 11:22:33 UTC 2013`, of Java's `Date.toString`; ignores the day of the week.
 pub(super) fn from_java(text: &str) -> Option<Time> {
     let words: Vec<&str> = text.split(' ').collect();
     let &[_, month, day, clock, zone, year] = &words[..] else {

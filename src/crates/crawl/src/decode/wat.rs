@@ -50,8 +50,7 @@ fn role(header: &WarcHeader<'_>, block: &[u8]) -> Option<Role> {
     has(b"\"HTTP-Response-Metadata\"").then_some(Role::Capture)
 }
 
-/// Returns the page of a response if it belongs to another shard, and both the record's header and that in the JSON name
-/// it.
+/// Returns the page of a response if it belongs to another shard, by both the record's header and the JSON.
 fn passed_over<'a>(archives: &Archives, frame: &Frame<'a>) -> Option<&'a [u8]> {
     let shard = archives.shard?;
     let (header, block) = frame.parts.as_ref().ok()?;

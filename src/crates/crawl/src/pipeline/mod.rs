@@ -54,8 +54,7 @@ pub trait BatchVisitor {
     }
 }
 
-/// Determines the format of an input, and how it was recognised, for messages. `None`: the input is empty. Fails with
-/// [`Error::Unsupported`] if the format cannot be guessed.
+/// Determines the format of an input, and how it was recognised, for messages. `None`: the input is empty.
 pub fn format_of(source: &mut Source, asked: Option<Format>) -> Result<Option<(Format, String)>> {
     if let Some((format, why)) = &source.known_format {
         let Some(asked) = asked.filter(|asked| asked != format) else {
@@ -91,8 +90,7 @@ pub fn format_of(source: &mut Source, asked: Option<Format>) -> Result<Option<(F
 }
 
 /// Returns the format of a resumed stream, of which `read` bytes were read as `before`. If that was guessed from fewer
-/// bytes than there are, it is guessed again: the front of a WAT may look like a WARC, that of an adjacency list like
-/// edges. Fails with [`Error::Unsupported`] if nothing was read and the format cannot be guessed.
+/// bytes than there are, it is guessed again.
 pub fn format_again(source: &mut Source, before: Format, read: u64) -> Result<Format> {
     if !source.is_at_start() || read > HEAD_BYTES as u64 {
         return Ok(before);
@@ -110,8 +108,7 @@ pub fn format_again(source: &mut Source, before: Format, read: u64) -> Result<Fo
     }
 }
 
-/// Determines the format like [`format_of`]; rejects an input that is not text if a text format was requested, and a
-/// guessed format whose kind of names differs from `before`.
+/// Determines the format like [`format_of`]; rejects binary input, and names of another kind than `before`.
 pub fn checked_format_of(
     source: &mut Source,
     asked: Option<Format>,
@@ -128,8 +125,7 @@ pub fn checked_format_of(
     Ok(found)
 }
 
-/// Passes over everything before the position where an earlier run stopped, which may take long. Compares its hash,
-/// unless it is known to be unchanged (`trusted`).
+/// Passes over everything before the position where an earlier run stopped. Compares its hash unless `trusted`.
 pub fn pass_over(
     mut source: Source,
     format: Format,
@@ -353,8 +349,7 @@ pub struct InputRecords {
 }
 
 impl InputRecords {
-    /// Reads the input to its end, or until the visitor stops it, which returns `None`. After an error only
-    /// [`InputRecords::end`] may be called.
+    /// Reads the input to its end, or until the visitor stops it, which returns `None`.
     pub fn visit(&mut self, visitor: &mut dyn BatchVisitor) -> Result<Option<InputSummary>> {
         loop {
             self.pauses.pause();
@@ -386,8 +381,7 @@ impl InputRecords {
         }
     }
 
-    /// Joins all threads and checks that each ended well: a failed thread looks like the input's end. Returns how far the
-    /// input was read, to its end or an error. After an error of the visitor, waits for the reader.
+    /// Joins all threads and checks that each ended well. Returns how far the input was read.
     pub fn end(&mut self) -> Result<InputSummary> {
         self.decoded.clear();
         // After a failure, other threads may wait for something that never comes.
@@ -415,7 +409,6 @@ const NAMES: usize = 16;
 /// Remark about an input from its first records, even if each single record is sound.
 pub enum Remark {
     Missing(Missing),
-    /// Caveat of one line about all rankings made from the input.
     Caveat(&'static str),
 }
 
@@ -546,8 +539,7 @@ impl FlowControl {
     }
 }
 
-/// Pauses of a thread before its hand-overs, of up to a millisecond each, drawn from a seed ([`InputReader::delays`]);
-/// `None` for a fast thread. Tests show by them that results do not depend on which thread is faster.
+/// Pauses of a thread before its hand-overs, drawn from a seed ([`InputReader::delays`]), for tests.
 #[derive(Debug)]
 struct Pauses(Option<u64>);
 

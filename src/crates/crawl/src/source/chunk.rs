@@ -79,8 +79,7 @@ impl Cutter {
         self.goal = self.goal.max(len);
     }
 
-    /// Returns the open buffer with spare capacity, to which decompressed bytes are appended, and the length at which
-    /// it is full. Must not be called when it is full.
+    /// Returns the open buffer, to which bytes are appended, and the length at which it is full. It must not be full.
     pub fn room(&mut self) -> (&mut Vec<u8>, usize) {
         if self.open.capacity() < self.goal {
             self.open.reserve_exact(self.goal - self.open.len());

@@ -133,10 +133,8 @@ fn is_skippable(head: &[u8]) -> bool {
     matches!(head, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
-/// Returns the compression of an input whose first four bytes, or all if it is shorter, are `head`.
-///
-/// An input that ends within the magic of gzip or zstd counts as truncated: as plain text it would be one record of one
-/// to three bytes. The magic of a skippable frame begins like text and must be complete.
+/// Returns the compression of an input whose first four bytes, or all if it is shorter, are `head`. One that ends
+/// within the magic of gzip or zstd counts as truncated.
 pub(super) fn sniff(head: &[u8]) -> Compression {
     if head.is_empty() {
         Compression::Plain
@@ -161,8 +159,7 @@ enum GzipState {
     Checked,
 }
 
-/// Decompressor of gzip (RFC 1952): consecutive members, whose bounds the caller gets to know, and zero padding after the
-/// last. The library checks each member's header and checksums.
+/// Decompressor of gzip (RFC 1952): members, and zero padding after the last. The library checks each member.
 pub(super) struct Gzip {
     inflate: Decompress,
     state: GzipState,

@@ -126,8 +126,7 @@ impl Hold {
 
 const GRAIN: u64 = 64 << 10;
 
-/// Offsets at which members begin, for as long as a chunk may need them. Close offsets are thinned out, so that an
-/// input of tiny members takes no memory; a lookup may then return a slightly earlier member.
+/// Offsets at which members begin, for as long as a chunk may need them. Close ones are thinned out to save memory.
 #[derive(Default)]
 pub(super) struct MemberStarts(VecDeque<Member>);
 

@@ -137,8 +137,7 @@ impl PeekReader {
         Ok(true)
     }
 
-    /// Fills the capacity of `out`, or reads to the end of the input. Returns the number of bytes added; 0 (with free
-    /// capacity in `out`) means the end. A live reader returns the bytes that are available.
+    /// Fills the capacity of `out`, or reads to the end. Returns the number of bytes added; 0 means the end.
     pub fn read_into(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
         let room = out.capacity() - out.len();
         if self.live {

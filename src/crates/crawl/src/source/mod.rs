@@ -1,10 +1,5 @@
 //! Inputs: opens, recognises and decompresses them, and cuts the bytes into chunks of whole records.
 //!
-//! ```text
-//! input (PeekReader) -> decompress (Unpacker) -> cut (Cutter) -> hold (Hold) -> Chunk
-//! table (Rows) ---------------^
-//! ```
-//!
 //! Promises:
 //! - The records handed out, their offsets and the prefix hashes depend only on the decompressed bytes: not on the
 //!   compression, the sizes of reads, or the size of chunks.

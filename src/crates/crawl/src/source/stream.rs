@@ -16,8 +16,7 @@ use crate::{Error, Result};
 /// Maximum number of bytes returned by [`Source::head`], by which a format is guessed.
 pub const HEAD_BYTES: usize = 64 << 10;
 
-/// Open input. Call [`head`](Source::head) to guess the format, [`pass_to`](Source::pass_to) to resume after an earlier
-/// run, and then [`next_chunk`](Source::next_chunk) until the end.
+/// Open input. [`pass_to`](Source::pass_to) resumes after an earlier run.
 pub struct Source {
     pub name: InputName,
     pub compressed_len: Option<u64>,

@@ -50,8 +50,7 @@ pub struct ConversionReport {
     pub unverified: Option<Unverified>,
 }
 
-/// Writes the inputs' records to `out`; `path` is for messages. Fails with [`Error::Unsupported`] if some inputs have
-/// URLs and others opaque names. Bad input is not an error here: see [`ConversionReport::bad_end`].
+/// Writes the inputs' records to `out`. Bad input is not an error here: see [`ConversionReport::bad_end`].
 pub fn convert(
     job: &Conversion,
     out: Box<dyn Write + Send + '_>,

@@ -133,8 +133,7 @@ impl IngestJob {
         Source::open(input, &self.limits, &options)
     }
 
-    /// Creates a job like [`IngestJob::new`], with the settings of the store, if there is one, and links kept as far
-    /// as its disk has room ([`KeepRows::usual`]).
+    /// Creates a job with the settings of the store, if there is one, and links kept as far as its disk has room.
     pub fn of(store: impl Into<PathBuf>, inputs: Vec<InputName>) -> Result<IngestJob> {
         let mut job = IngestJob::new(store, inputs);
         job.keep_links = KeepRows::usual(&job.store);
@@ -207,8 +206,7 @@ impl dyn Observer + '_ {
     }
 }
 
-/// Event for users. Inputs, records and passes are counted from 1; offsets are in the decompressed input; `input` is
-/// the one that the event is about, and memory is in bytes.
+/// Event for users. Inputs, records and passes are counted from 1; offsets are in the decompressed input.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum IngestEvent<'a> {

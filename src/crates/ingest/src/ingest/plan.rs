@@ -338,8 +338,7 @@ fn end_unfinished(job: &IngestJob, progress: &mut InputProgress) -> Result<()> {
     Ok(())
 }
 
-/// Finds the input that a file is, or continues if that was not read to its end, and whether the file is empty. Fails if
-/// the file has grown, or another file was read under its name.
+/// Finds the input that a file is or continues, and whether it is empty. Fails if it has grown, or is another.
 fn find(
     job: &IngestJob,
     input: &InputName,

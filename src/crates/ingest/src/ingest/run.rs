@@ -35,8 +35,7 @@ use crate::store::{
 use crate::{Error, Result};
 use input::check_passes;
 
-/// Runs a job to its end, or until something stops it. In any case the store is left at its last checkpoint; after bad
-/// input or a stop from outside a new checkpoint is made.
+/// Runs a job to its end, or until something stops it; the store is left at its last checkpoint.
 pub fn ingest(
     job: &IngestJob,
     disk: Arc<dyn Disk>,
@@ -158,7 +157,6 @@ pub(super) struct IngestRun<'a> {
     /// Dropped before the writer, as the spool writes into the store.
     pub spooling: Option<Spooling>,
     pub reader: InputReader,
-    /// One for each input of a pass.
     inputs: Vec<InputName>,
     pub progress: InputProgress,
     /// Signer of the current or last stream, if it was read from its first byte, and the number of that input.
@@ -186,14 +184,12 @@ pub(super) struct IngestRun<'a> {
     checkpoints: Checkpoints,
     checkpointed: Instant,
     snapshotted: Instant,
-    /// Time from which a snapshot by time may begin.
     next_snapshot: Instant,
     published: Option<(PathBuf, Info)>,
     /// Rows cached from one snapshot to the next.
     unpacked: Arc<UnpackedRows>,
     /// Facts about pages cached from one snapshot to the next.
     facts: Arc<Mutex<FactsCache>>,
-    /// Counters at the last snapshot.
     published_at: Option<Counters>,
     /// Counters at the last snapshot that the stream determined.
     ranked_at: Option<Counters>,
@@ -474,7 +470,6 @@ impl IngestRun<'_> {
         self.is_repeating() && progress.pass <= progress.repeat && !begun
     }
 
-    /// Returns the current input, if it was begun.
     pub fn current(&self) -> Option<&Input> {
         self.progress.inputs.get(self.progress.input as usize)
     }

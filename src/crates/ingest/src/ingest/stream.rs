@@ -59,8 +59,7 @@ impl Read for LateFile {
 }
 
 impl IngestRun<'_> {
-    /// Opens standard input at the current position. Returns true with it if it extends the last stream: only the rest
-    /// counts. `None` if it was stopped, or if the stream was read before.
+    /// Opens standard input at the current position. `None` if it was stopped, or if the stream was read before.
     pub(super) fn open_stream(&mut self) -> Result<Option<(Source, bool)>> {
         let (stream, from) = match &self.spooling {
             None => ((self.job.stdin)(), None),
@@ -179,8 +178,7 @@ pub(super) fn found(disk: &dyn Disk, job: &IngestJob) -> Result<Option<SpoolStat
     }
 }
 
-/// Returns the position from which a plain stream is read again to continue at `place`: 0 within the bytes by which the
-/// format is guessed, so that it can be guessed again; after them a byte earlier, which shows whether a line ends.
+/// Returns the position from which a plain stream is read again to continue at `place`.
 pub(super) fn plain(place: u64) -> Restart {
     let from = match place {
         offset if offset > HEAD_BYTES as u64 => offset - 1,
@@ -202,8 +200,7 @@ pub(super) struct Spooling {
 }
 
 impl Spooling {
-    /// Opens the spool that `plan` needs, if any, or returns why that is impossible. `committed` is the progress of the
-    /// last checkpoint, `found` the state of the spool.
+    /// Opens the spool that `plan` needs, if any, or returns why that is impossible.
     pub fn open(
         job: &IngestJob,
         disk: &Arc<dyn Disk>,

@@ -36,8 +36,7 @@ impl Default for Inspection {
     }
 }
 
-/// Inspects one input. Fails with [`Error::Unsupported`] if the format cannot be guessed or a limit is out of range.
-/// Damage is no error: see [`InspectReport::damage`].
+/// Inspects one input. Damage is no error: see [`InspectReport::damage`].
 pub fn inspect(input: &InputName, how: &Inspection) -> Result<InspectReport> {
     let reader = how.read.reader()?;
     let mut report = InspectReport::default();

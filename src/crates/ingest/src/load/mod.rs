@@ -82,8 +82,7 @@ struct GraphLoader {
     report: LoadReport,
 }
 
-/// Maximum bytes per node of a graph besides its name, its entry in the index, and links: in arrays that were just
-/// reallocated; its name's allocation; and 32 of PageRank and ranks.
+/// Maximum bytes per node of a graph besides its name and links, with those of PageRank and ranks.
 const NODE_BYTES: u64 = 3 * (48 + 4) + ALLOCATION + 32;
 
 impl GraphLoader {

@@ -4,11 +4,7 @@
 //! page known. All have their totals of fetches ([`FetchTotals`]). Specified in `formats/convert.md`.
 //!
 //! Nothing is held per page or link. Links are sorted by target, to be given its name; then by page, to be put into its
-//! record; and records by the time of the last fetch:
-//!
-//! ```text
-//! rows -> (target, page, place, weight) -> + name -> (page, place, weight, name) -> + page -> (time, line)
-//! ```
+//! record; and records by the time of the last fetch.
 
 use std::borrow::Cow;
 use std::iter::Peekable;
@@ -48,9 +44,7 @@ pub fn names_of(snapshot: &Snapshot) -> Result<Names> {
     Ok(Names::Url)
 }
 
-/// Writes all pages of the store's current snapshot, whose names are of the kind `names`. Fails with [`Error::Missing`]
-/// if the store keeps no links, or this is not its current snapshot, and with [`Error::Unsupported`] for links whose
-/// weights no record can state.
+/// Writes all pages of the store's current snapshot. Fails if it has no links, or weights that no record can state.
 pub fn dump(
     snapshot: &Snapshot,
     names: Names,

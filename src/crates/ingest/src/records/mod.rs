@@ -1,12 +1,5 @@
 //! Crawl records as files: the output of `convert`, and the dump of a store. All are made of lines of JSON
-//! (`decode::records::write`).
-//!
-//! | name ends in | file |
-//! |---|---|
-//! | `.jsonl`, or nothing (`-`, `/dev/stdout`) | the lines |
-//! | `.jsonl.gz` | the lines, in gzip members |
-//! | `.jsonl.zst` | the lines, in zstd frames with checksums |
-//! | `.parquet` | a table with a column for each field |
+//! (`decode::records::write`); `formats/convert.md` describes the files.
 //!
 //! A member or frame ends with a record, after 16 MiB or more, so that readers can verify it before they use any of it,
 //! and resume at its start. The same records give the same bytes.
@@ -186,8 +179,7 @@ impl SortRoom {
     }
 }
 
-/// Sorts lines by the times of their records, stably. A record without a time gets the latest time of the records
-/// before it, but not of a few that are far ahead, as in an ingest; if none of them has a time, it comes first.
+/// Sorts lines stably by the times of their records. One without a time gets the latest one before it.
 pub struct TimeOrder {
     sorter: ExternalSorter,
     times: FetchTimes,

@@ -52,8 +52,7 @@ fn schema(names: Names) -> String {
     )
 }
 
-/// Writes a column of lists, or nulls. `empty` and `value` are the definition levels of an empty list and of a value;
-/// that of a null in a list is one below `value`.
+/// Writes a column of lists, or nulls. `empty` and `value` are definition levels.
 fn write_lists<D: DataType>(
     group: &mut RowGroup,
     [empty, value]: [i16; 2],

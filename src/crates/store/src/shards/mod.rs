@@ -78,8 +78,7 @@ impl LocalShard {
     }
 }
 
-/// Reads which shards the stores in `dirs` are, and returns them in the order of their numbers, as in [`Peers::local`];
-/// [`Error::Missing`] if there is no store, and [`Error::Usage`] if a store is not a shard.
+/// Reads which shards the stores in `dirs` are, and returns them in the order of their numbers.
 pub fn local_shards(disk: &dyn Disk, dirs: &[PathBuf]) -> Result<Vec<LocalShard>> {
     let mut shards = Vec::with_capacity(dirs.len());
     for dir in dirs {
@@ -102,8 +101,7 @@ pub fn local_shards(disk: &dyn Disk, dirs: &[PathBuf]) -> Result<Vec<LocalShard>
     Ok(shards)
 }
 
-/// Checks that the stores of all processes are the shards of one crawl, and returns them by their numbers, each
-/// with the number of its process. All processes get the same result. Of `peers` only [`Peers::gather`] is used.
+/// Checks that the stores of all processes are the shards of one crawl; returns them in order, with their processes.
 pub fn check_together(
     local: &[LocalShard],
     peers: &mut dyn Peers,
@@ -183,8 +181,7 @@ fn absent(mut missing: impl Iterator<Item = u32>, count: u32, found: usize) -> S
     )
 }
 
-/// Opens the current snapshot of a store, or an older one; given several stores, the snapshots of all shards of a crawl
-/// from one ranking, in the order of the shards, or [`Error::Conflict`] if they are not of one ranking.
+/// Opens the snapshot of a store, or of all shards of a crawl in order; [`Error::Conflict`] if not of one ranking.
 pub fn open_shards(
     disk: &dyn Disk,
     stores: &[PathBuf],

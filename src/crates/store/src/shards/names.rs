@@ -8,10 +8,8 @@
 //! change: each is asked for once, and after a crash at any point, repeating the step gives the same numbers and the
 //! same files.
 //!
-//! The file is a cache outside of the commit, a file of blocks (`snapshot/blocks.rs`) with a row for each remote page,
-//! owner by owner, in the order of the numbers there. Its info says which pages of the store it covers, and which names
-//! each shard had when it was written, by their number and a hash: so the file tells whether the stores still have the
-//! pages it refers to, after a restore from a copy or a new start.
+//! The file is a cache outside of the commit, and tells whether the stores still have the pages it refers to, after a
+//! restore from a copy or a new start. Specified in `formats/store.md`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,13 +60,8 @@ pub struct ExchangedNames {
     pub warnings: Vec<String>,
 }
 
-/// Finds the numbers of all remote pages in their owners' stores, which admit unknown ones. `local` are the stores of
-/// this process, in the order of [`Peers::local`]. A store that is not asked for a name is not opened for writing. Those
-/// that are take at most `memory` bytes together.
-///
-/// # Errors
-/// [`Error::Conflict`] if an ingest of a store's inputs has not finished; [`Error::TooManyPages`] and
-/// [`Error::TooLarge`], with nothing admitted to any store.
+/// Finds the numbers of all remote pages in their owners' stores, which admit unknown ones. A store that is not asked
+/// for a name is not opened for writing; those that are take at most `memory` bytes together.
 pub fn exchange_names(
     disk: &Arc<dyn Disk>,
     local: &[LocalShard],
@@ -238,8 +231,7 @@ fn take_names(writer: &Writer, shard: Shard, mut message: &[u8]) -> Option<Batch
     Some(batch)
 }
 
-/// Forgets the remote pages of files that refer to pages that a store, created again or restored, does not have.
-/// Returns a warning about each.
+/// Forgets remote pages that a store, created again or restored, does not have. Returns a warning about each file.
 fn check_files(askers: &mut [Asker<'_>], peers: &mut dyn Peers) -> Result<Vec<String>> {
     let mut warnings = Vec::new();
     let mut forget = |asker: &mut Asker<'_>, error: Error| {
@@ -481,8 +473,7 @@ impl KnownRemote {
         state.copied().unwrap_or_default()
     }
 
-    /// Covers all pages of a commit, and replaces the file durably unless it does so already. `view` holds the store's
-    /// lock; `states` are the names of all shards.
+    /// Covers all pages of a commit, and replaces the file durably unless it does so already.
     pub fn write(&mut self, disk: &dyn Disk, view: &View, states: &[NamesState]) -> Result<()> {
         let pages = view.totals().pages;
         if self.covered == pages {

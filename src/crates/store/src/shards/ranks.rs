@@ -22,10 +22,6 @@
 //! pages never sum to more than 1: all of a shard together by less than a 64th of the certified bound. Its rank is
 //! exact. Its distributed value is not sent: in this shard it is 0, unless importance is that value. If one importance
 //! of a message is not a whole multiple of a unit, all are sent as `f64`.
-//!
-//! **Memory**: 16 bytes per page for importance and rank, and for each own page 16 to be sorted, and at most 24 for the
-//! values of a range while they are merged; messages take about 5 bytes for each own page, and 8 for each remote one, on
-//! either side.
 
 use super::{Peers, RemotePages, gather_values};
 use crate::codec::varint;
@@ -164,8 +160,7 @@ impl Scores for ShardRanking<'_> {
     }
 }
 
-/// Ranks the pages of all shards together, by importance as the estimator reads it. `units` is the unit of which
-/// importances usually are multiples. Returns the ranking of each local shard, in order.
+/// Ranks the pages of all shards together. `units` is the unit of which importances usually are multiples.
 pub fn rank_together<'s>(
     shards: &[ShardScores<'s>],
     (estimator, units): (Estimator, Option<ScoreUnits>),
@@ -192,8 +187,7 @@ fn choose_splits(local: &[ShardRanking<'_>], peers: &mut dyn Peers) -> Result<Ve
     Ok(splits(samples, peers.shards()))
 }
 
-/// Merges the values of a range. Returns for each shard, by its distinct values, how many values of all shards there are
-/// from its distinct value before, with that, up to this one; and the number of values.
+/// Merges the values of a range. Returns for each shard how many values precede each of its distinct ones.
 fn merge(messages: &[Vec<u8>], units: Option<ScoreUnits>) -> Result<(Vec<Vec<u8>>, u64)> {
     let mut all = Vec::new();
     for of in messages {

@@ -35,8 +35,7 @@ use crate::{Error, Result};
 const VERSION: u64 = 5;
 /// Memory for caching rows between sweeps in bytes, for all shards of a process together.
 const ROWS: u64 = 256 << 20;
-/// Memory per page in bytes for ranks, numbers of remote pages and messages, besides the settled state: importances and
-/// ranks of all pages, and sort keys, messages and merged values of own ones, of which there are at most as many.
+/// Memory per page in bytes for ranks, numbers of remote pages and messages, besides the settled state.
 const RANKING: u64 = 61;
 
 /// Options of a joint ranking. All except for memory must be equal in all processes.
@@ -64,8 +63,7 @@ pub struct Together {
     pub warnings: Vec<String>,
 }
 
-/// Settles the stores in `dirs` together with those of all other processes, ranks their pages, and publishes. Returns
-/// `None` if an observer in any process stopped it; nothing is published then, nor after an error before the last step.
+/// Settles the stores in `dirs` with those of all other processes, and publishes; `None` if an observer stopped it.
 pub fn settle(
     disk: &Arc<dyn Disk>,
     dirs: &[PathBuf],

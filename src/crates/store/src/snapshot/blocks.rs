@@ -1,9 +1,5 @@
 //! Files of columns by block, with checksums: snapshots, and the rankings computed beside them. The meaning of the
 //! columns and of the info is up to their readers and writers. See `formats/snapshot.md`.
-//!
-//! ```text
-//! magic | packed columns | directory | info | trailer
-//! ```
 
 use std::fmt::Debug;
 use std::marker::PhantomData;

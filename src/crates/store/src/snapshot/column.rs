@@ -60,8 +60,7 @@ pub fn unpack(packed: &[u8], count: usize) -> Option<Vec<u64>> {
 
 const WIDTH: usize = 8;
 
-/// Transposed column of values. Of the planes of bytes only those take memory that contain a byte different from the
-/// default value's: a column of defaults takes none, and one of small numbers a byte per value.
+/// Transposed column of values. Only planes of bytes with a byte different from the default's take memory.
 #[derive(Debug)]
 pub(super) struct Planes {
     pub usual: u64,
@@ -135,7 +134,6 @@ impl Planes {
         self.planes.iter().map(Vec::capacity).sum()
     }
 
-    /// Returns true if all values are the default.
     pub fn is_default(&self) -> bool {
         self.there == 0
     }

@@ -69,10 +69,8 @@ impl Snapshot {
 }
 
 impl LevelRanking {
-    /// Iterates over the rows that changed since `older`, in number order, each with its [`Page::change`]. Scores are
-    /// multiplied by `scales`, of the older ranking and of this one, and changed if they moved by more than the bounds of
-    /// both explain, or by at least the share `least` of the older one.
-    /// Fails with [`Error::Usage`] if `older` is not of the same store, level and measure, or is the newer one.
+    /// Iterates over the rows that changed since `older`, in number order. Scores are multiplied by `scales`, and
+    /// changed if they moved by more than the bounds explain, or by the share `least` of the older one.
     pub fn changed_since<'r>(
         &'r self,
         older: &'r LevelRanking,
@@ -135,8 +133,7 @@ impl LevelRanking {
 }
 
 impl Snapshot {
-    /// Returns the pages that are gone and were visited since `older`. Checks the kept links of the store's current
-    /// snapshot first: other programs apply the changes, so none are taken from a damaged store.
+    /// Returns the pages that are gone and were visited since `older`, once the kept links are checked.
     fn gone_since(&self, older: &Snapshot) -> Result<Bits> {
         if self
             .rows_retention()

@@ -118,9 +118,8 @@ impl Snapshot {
         Ok(names)
     }
 
-    /// Finds the pages with these names in the store's index, as far as that covers them. Otherwise scans the
-    /// fingerprints (10 bytes per page) after the index, or all of them if the index is not of this snapshot or there
-    /// are too many names to look up individually.
+    /// Finds the pages with these names, in the index as far as that covers them and they are few, else by a scan of
+    /// the fingerprints.
     pub fn find(&self, names: &[&[u8]]) -> Result<Vec<Option<PageId>>> {
         let fingerprints = self.key.fingerprints();
         let mut wanted: HashMap<Fingerprint, Vec<usize>> = HashMap::new();
@@ -283,8 +282,7 @@ pub fn pages_of<P: Copy, E>(
     Ok(found.into_iter().map(|(_, page)| page).collect())
 }
 
-/// Looks up the pages of a chunk of lines, `None` for unknown ones. An opaque name that looks like a URL is also looked
-/// up as typed, and is then the name of its line.
+/// Looks up the pages of a chunk of lines. An opaque name that looks like a URL is also looked up as typed.
 pub fn find_lines<P: Copy, E>(
     mut piece: Vec<ListLine>,
     mut find: impl FnMut(&[&[u8]]) -> std::result::Result<Vec<Option<P>>, E>,
@@ -435,8 +433,7 @@ impl Snapshot {
         Ok(found.collect())
     }
 
-    /// Finds the pages whose last fetch failed, and those that are gone, by host, with at most `count` entries per
-    /// list. Memory: about 100 bytes for each host with such pages.
+    /// Finds the pages whose last fetch failed, and those that are gone, by host: at most `count` entries per list.
     #[doc(hidden)]
     pub fn failing(&self, count: usize) -> Result<Failing> {
         let mut lists = [(); 2].map(|()| RankedPages::new(count));

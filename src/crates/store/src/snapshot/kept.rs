@@ -256,9 +256,8 @@ fn none_of(store: &Path, which: SnapshotSelector, kept: &[SnapshotEntry]) -> Err
     ))
 }
 
-/// Takes the lock for deciding which snapshots stay, held while pins are read and others are removed. The writer's lock
-/// does not serve, as pins are made while an ingest runs; a file that every store has is locked instead. Returns `None`
-/// if it stays locked.
+/// Takes the lock for deciding which snapshots stay, held while pins are read; `None` if it stays locked. It is not the
+/// writer's, as pins are made while an ingest runs.
 fn choose(disk: &dyn Disk, store: &Path) -> Result<Option<Box<dyn DiskFile>>> {
     identity_of(disk, store)?;
     let path = store.join(IDENTITY);
@@ -293,8 +292,7 @@ pub fn pin(disk: &dyn Disk, store: &Path, number: u64, pinned: bool) -> Result<b
 }
 
 /// Removes all snapshots except for those to keep and the pinned ones, with the rankings beside them. Returns their
-/// number. A reader that has one open can continue. All stay while one is being pinned, until the next time; so does
-/// one that cannot be read at the moment, or only by another version. A damaged one counts as one without a time.
+/// number. All stay while one is being pinned; so does one that cannot be read at the moment.
 pub fn thin(disk: &dyn Disk, store: &Path, keep: KeepSnapshots) -> Result<u64> {
     if keep.is_all() {
         return Ok(0);

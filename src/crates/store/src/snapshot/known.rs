@@ -32,9 +32,8 @@ pub(super) const COLUMNS: [SnapshotColumn; 9] = [
 /// Position of the last fetch in [`COLUMNS`].
 const LAST_FETCH: usize = 6;
 
-/// Number of values kept for a page: those of [`COLUMNS`], and the state from which its next row is joined. The state
-/// is the digest of the first observation; the digest of the last one and the time of the first, as differences from
-/// the first digest and the last fetch, which are mostly 0; and flags.
+/// Number of values kept for a page: [`COLUMNS`], and the state from which its next row is joined (two digests, a time
+/// and flags).
 const NUMBERS: usize = COLUMNS.len() + 4;
 const FLAGS: usize = NUMBERS - 1;
 
@@ -212,8 +211,7 @@ impl KnownBlock {
     }
 }
 
-/// Adds rows of the history to the blocks `before` and passes all blocks to `each`, with the cash of their pages. Returns
-/// the number of measures, including those of `before`.
+/// Adds rows of the history to the blocks `before` and passes all to `each`. Returns the number of measures.
 pub(super) fn read(
     view: &View,
     rows: Blocks<'_>,

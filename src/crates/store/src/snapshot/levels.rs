@@ -1,10 +1,5 @@
-//! Rankings as readers see them: of pages or sites, by importance or by a computed measure.
-//!
-//! | level | measure | is |
-//! |---|---|---|
-//! | page | none | the snapshot |
-//! | sites | none | a roll-up of the snapshot: sites by the sum of their pages' importance |
-//! | any | given | the ranking that was computed beside the snapshot |
+//! Rankings as readers see them: of pages or sites, by importance (sites by the sum of their pages')
+//! or by a measure, whose ranking was computed beside the snapshot.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -102,8 +97,7 @@ impl LevelRanking {
         }
     }
 
-    /// Opens a ranking of a snapshot, by a computed measure or by importance; [`Error::Missing`] if the measure was not
-    /// computed at this level. Roll-ups take at most `memory` bytes.
+    /// Opens a ranking of a snapshot, by a computed measure or by importance. Roll-ups take at most `memory` bytes.
     pub fn open(
         disk: &dyn Disk,
         snapshot: Snapshot,
@@ -233,8 +227,7 @@ impl LevelRanking {
         Ok(Some(positions.certain()))
     }
 
-    /// Returns the `n` selected rows of best rank, best first, with their names; [`Error::Usage`] if pages are selected
-    /// in a ranking of sites.
+    /// Returns the `n` selected rows of best rank, best first; [`Error::Usage`] for selected pages among sites.
     pub fn top(&self, n: usize, selection: &Selection) -> Result<Vec<Page<'static>>> {
         let within = self.within(selection)?;
         let is_within = |number: u64| within.as_ref().is_none_or(|within| within.get(number));

@@ -5,10 +5,6 @@
 //! weight 0. They are sorted by source, then by target, so that the same records give the same bytes. If weights differ
 //! (`follow`, or weights in records), each link has its weight; weights are comparable within a page only. Links of
 //! sites are those of the site graph (`sites/`), with its weights, unless all are 1.
-//!
-//! Common Crawl's layout has two files, `vertices.txt.gz` (`number TAB name`) and `edges.txt.gz`: names of hosts and
-//! domains begin with their last label, and a domain is followed by its number of hosts. Numbers are those of the pages
-//! or sites, from 0 in the order of their first appearance.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -45,8 +41,7 @@ pub struct LinkGraph<'g> {
 }
 
 impl<'g> LinkGraph<'g> {
-    /// Returns the graph of a ranking's pages or sites. Sorting links, and names if they are written, takes the
-    /// memory of `pairing`; the rest is spilled to its folder.
+    /// Returns the graph of a ranking's pages or sites, sorted in the memory of `pairing` and its folder.
     pub fn of(ranking: &'g LevelRanking, pairing: Pairing<'g>) -> Result<LinkGraph<'g>> {
         let rows = ranking.snapshot().rows()?;
         let is_weighted = if ranking.sites().is_some() {
@@ -142,8 +137,7 @@ fn write_file<T>(
     Ok(written)
 }
 
-/// Writes all links, by numbers or by names. Returns their number. `path` names `out` in errors. Fails if names do not
-/// fit in memory, or in a line.
+/// Writes all links, by numbers or by names. Returns their number. Fails if names do not fit in memory, or in a line.
 pub fn write_tsv(
     graph: &LinkGraph<'_>,
     numbers: bool,
@@ -242,8 +236,7 @@ pub fn write_common_crawl(graph: &LinkGraph<'_>, folder: &Path) -> Result<u64> {
     write_folder(folder, names, |visit| graph.each_links(visit))
 }
 
-/// Writes any graph into `folder`: the lines of `names` after their numbers, from 0, then the links with which `links`
-/// calls back, sorted by source. Returns the result of `links`.
+/// Writes any graph into `folder`: the lines of `names`, and the links with which `links` calls back.
 pub fn write_folder(
     folder: &Path,
     names: impl Iterator<Item = Result<String>>,
@@ -275,10 +268,8 @@ pub fn write_folder(
 /// Memory for a site besides its name, in bytes.
 const SITE_BYTES: u64 = 64;
 
-/// Writes the ranks of hosts or domains in Common Crawl's layout, by both measures, which were computed beside one
-/// snapshot: a line for each after the header, in the order of harmonic centrality. Positions have no ties: of equal
-/// scores the site whose first page appeared earlier comes first. Returns the number of these lines. Holds the names in
-/// memory, up to `memory` bytes. `path` names `out` in errors.
+/// Writes the ranks of hosts or domains in Common Crawl's layout, in the order of harmonic centrality, by both
+/// measures, which were computed beside one snapshot. Equal scores are in the order of first appearance.
 pub fn write_ranks(
     harmonic: &LevelRanking,
     pagerank: &LevelRanking,

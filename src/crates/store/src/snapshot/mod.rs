@@ -88,8 +88,7 @@ pub fn latest_info(disk: &dyn Disk, dir: &Path) -> Option<Info> {
     Some(snapshot.info().clone())
 }
 
-/// Returns the number of the row file that the current snapshot of the store in `dir` names. If `retention` says that
-/// the store keeps no rows, updates the snapshot's entry first.
+/// Returns the number of the row file that the current snapshot names, unless the store keeps no rows any more.
 pub fn rows_named(disk: &dyn Disk, dir: &Path, retention: &Retention) -> Result<Option<u64>> {
     let Ok(Some(mut latest)) = Latest::read(disk, dir) else {
         return Ok(None);
@@ -117,8 +116,7 @@ pub fn current_name(disk: &dyn Disk, dir: &Path) -> Result<Option<String>> {
     Ok(Latest::published(disk, dir)?.map(|latest| latest.snapshot))
 }
 
-/// Returns the names of the snapshots in the store in `dir`, up to the current one, oldest first. A name keeps its
-/// meaning as long as the snapshot exists.
+/// Returns the names of the snapshots in the store in `dir`, up to the current one, oldest first.
 pub fn names(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>> {
     let Some(current) = current_name(disk, dir)? else {
         return Ok(Vec::new());

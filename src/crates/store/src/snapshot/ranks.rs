@@ -39,8 +39,7 @@ pub fn importance_of(descending_key: u64) -> f64 {
     })
 }
 
-/// Returns the positions of values, 2^32 at most, from the smallest to the largest, equal ones in order. Sorts 64-bit keys
-/// made of 32 bits, from the first in which values differ, and the position; then those with equal bits.
+/// Returns the positions of values, 2^32 at most, from the smallest to the largest, equal ones in order.
 pub fn sorted_positions(values: &[u64]) -> impl Iterator<Item = usize> + use<> {
     debug_assert!(values.len() as u64 <= SORT_MAX);
     let (least, most) = values.iter().fold((u64::MAX, 0), |(least, most), &value| {
@@ -61,8 +60,7 @@ pub fn sorted_positions(values: &[u64]) -> impl Iterator<Item = usize> + use<> {
     keys.into_iter().map(|key| key as u32 as usize)
 }
 
-/// Returns the first value of each of `ranges` equal parts of a sample but the first, in ascending order; none if the
-/// sample is empty.
+/// Returns the first value of each of `ranges` equal parts of a sample but the first, ascending.
 pub fn splits(mut sample: Vec<u64>, ranges: usize) -> Vec<u64> {
     sample.sort_unstable();
     let split = |range: usize| sample.get(range * sample.len() / ranges).copied();

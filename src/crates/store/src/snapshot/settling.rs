@@ -133,8 +133,7 @@ impl SettleSettings {
         fits
     }
 
-    /// Ranks the rows of a commit. Returns the settled state and the links that it leaves out; `None` if it was stopped,
-    /// or if time did not suffice.
+    /// Ranks the rows of a commit. Returns the settled state and the expired links; `None` if it was stopped.
     pub(super) fn run(
         &self,
         disk: &dyn Disk,
@@ -183,8 +182,7 @@ impl SettleSettings {
         self.room(view, UNPACKED_ROWS, KNOWN_PAGES)
     }
 
-    /// Returns the options for settling a commit: the requested bound or, if inputs were read in several passes, that
-    /// of the window if it is lower, so that the effort of the passes is not wasted.
+    /// Returns the options for settling a commit: the requested bound or, after several passes, the window's if lower.
     pub(super) fn options_of(&self, view: &View) -> Result<RankOptions> {
         let settings = &view.identity.settings;
         let mut options = RankOptions {
@@ -318,9 +316,8 @@ pub fn publish(
     publish_in_turn(disk, view, keep, settle, None, None)
 }
 
-/// Publishes like [`publish`] while an ingest continues. `settled` receives a message once the warm start was written
-/// or could not be, and the next ranking may begin; without it, that is written last. The snapshot is published once `previous` is
-/// disconnected, which is when the results of the previous one were recorded.
+/// Publishes like [`publish`] while an ingest continues. `settled` receives a message once the next ranking may begin;
+/// the snapshot is published once `previous` is disconnected.
 pub fn publish_in_turn(
     disk: &dyn Disk,
     view: &View,
@@ -348,8 +345,7 @@ pub fn publish_in_turn(
     })
 }
 
-/// Publishes something of a committed state with `publish`. Fails if the view does not hold the store's lock, as two
-/// publishers would overwrite each other's files and order, or if the store was moved.
+/// Publishes something of a committed state. Fails if the view does not hold the lock, or the store was moved.
 pub(super) fn with_lock<T>(
     disk: &dyn Disk,
     view: &View,
@@ -365,8 +361,7 @@ pub(super) fn with_lock<T>(
 }
 
 /// Makes a durable snapshot the store's current one, and removes older ones by the retention rule. `latest.json` is
-/// replaced last, except if it already names a snapshot of the same records, which this one replaces: then it is
-/// replaced first, so that the names of new pages are available before the snapshot.
+/// replaced last, except if it already names a snapshot of the same records: then new names must come first.
 pub fn put_in_place(
     disk: &dyn Disk,
     view: &View,
@@ -443,8 +438,7 @@ fn is_none(pages: &u64) -> bool {
 }
 
 impl Expired {
-    /// Finds the pages of a commit that were last reached more than `after` seconds before the latest time; their links
-    /// are not counted yet. Returns `None` if no page was reached at a known time, so that none can expire.
+    /// Finds the pages last reached more than `after` seconds before the latest time, if there is one.
     fn of(view: &View, after: Time) -> Result<Option<(Expired, Bits)>> {
         let mut times = FetchTimes::default();
         each_page(view, &mut |_, reached| times.add(reached))?;

@@ -30,9 +30,8 @@ use crate::store::{
 use crate::threads::{join, lock};
 use crate::{Error, Result};
 
-/// Writes the snapshot of a shard's commit, and makes it durable; [`put_in_place`](super::put_in_place) publishes it.
-/// Scores and ranks are those of all pages that the shard knows; `of` is the ranking of all shards that they are part of.
-/// Fails without the store's lock, or if a newer snapshot was published.
+/// Writes the durable snapshot of a shard's commit; [`put_in_place`](super::put_in_place) publishes it. `of` is the
+/// ranking of all shards.
 pub fn prepare<'v>(
     disk: &'v dyn Disk,
     view: &'v View,
@@ -52,9 +51,8 @@ pub fn prepare<'v>(
     })
 }
 
-/// Writes a snapshot to a temporary file. The facts about pages are written while importance is settled, or its window is selected. With `next`,
-/// the warm start is written before the scores, and a message says that it was, or could not be. Returns the snapshot with
-/// the settled state, if importance is not an estimate; `None` if the snapshot must not be published.
+/// Writes a snapshot to a temporary file, with facts about pages while importance is settled. With `next`, the warm
+/// start is written before the scores. `None` if the snapshot must not be published.
 pub(super) fn write<'v>(
     disk: &'v dyn Disk,
     view: &'v View,
@@ -133,8 +131,7 @@ impl<'v> SnapshotWriter<'v> {
         })
     }
 
-    /// Writes the columns of facts about pages, continuing from the cache of the previous snapshot, and fills the cache
-    /// for the next one. Fails if it is stopped.
+    /// Writes the columns of facts about pages, from the cache of the previous snapshot and into that for the next.
     pub fn facts(&mut self, settling: Option<&SettleSettings>) -> Result<()> {
         let (view, none) = (self.view, Mutex::default());
         // The previous snapshot holds the cache until it has written these columns.
@@ -297,8 +294,7 @@ pub struct Info {
     pub counters: Counters,
     /// Latest accepted time of a record, in seconds since 1970: see `formats/snapshot.md`.
     pub time: Option<i64>,
-    /// Number of measures that the window was read from; for a window of sums or an interpolation, one for each page
-    /// that ever distributed cash.
+    /// Number of measures that the window was read from, or of pages that ever distributed cash.
     pub measures: u64,
     pub window: Window,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -360,8 +356,7 @@ impl Latest {
         read_sealed(disk, &Self::path(dir))
     }
 
-    /// Reads like [`Latest::read`], for readers, which must detect that the file is lost: every store has the folder,
-    /// and if there are snapshots, one of them was current.
+    /// Reads like [`Latest::read`], for readers: if there are snapshots, the file must not be absent.
     pub(super) fn published(disk: &dyn Disk, dir: &Path) -> Result<Option<Latest>> {
         let latest = Latest::read(disk, dir)?;
         if latest.is_some() {

@@ -63,10 +63,8 @@ pub struct StoreWriter {
 }
 
 impl StoreWriter {
-    /// Opens the store in `dir` for writing; creates it if there is none. Returns the engine at the last checkpoint,
-    /// with the store as its storage. `settings` must agree with the store's, which [`super::settings_of`] reads. A store
-    /// without pages accepts any settings and starts over, unless it holds acknowledged bytes of a stream that has not
-    /// ended or that this run `resumes`.
+    /// Opens the store in `dir` for writing, at its last checkpoint; creates it if there is none. `settings` must be
+    /// the store's, unless it holds nothing: then it starts over.
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,

@@ -43,8 +43,7 @@ const FILES: [&str; 6] = [
     "store.redb",
 ];
 
-/// Returns true if a directory with these names may become a store: if it is empty, or holds only what an interrupted
-/// creation left. User files, and a store that has read something, never count as that.
+/// Returns true if a directory with these names is empty, or holds only what an interrupted creation left.
 fn is_free(disk: &dyn Disk, dir: &Path, names: &[String]) -> io::Result<bool> {
     let is_begun = names.iter().any(|name| name == NEXT);
     for name in names {
@@ -137,8 +136,7 @@ pub(super) fn lock_or_create(
     Ok((lock, is_new))
 }
 
-/// Creates an empty store in a free directory, whose lock the caller has. The identity is written first, under its
-/// temporary name, and renamed last: until then the directory is no store, and another creation starts over.
+/// Creates an empty store in a free directory. Until the identity is renamed, last, the directory is no store.
 pub(super) fn create(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Result<()> {
     remove_except(disk, dir, |name| !FILES.contains(&name))?;
     // The rows of a store that is created again go while `identity.next` still marks the directory: without it, only
@@ -179,8 +177,7 @@ pub(super) fn make_dir(disk: &dyn Disk, path: &Path) -> Result<bool> {
     }
 }
 
-/// Returns true if a store holds nothing to keep: no page, and no acknowledged bytes on which a sender may rely, unless
-/// their stream has ended and is not resumed.
+/// Returns true if a store has no page, and no acknowledged bytes of a stream that may continue.
 pub(super) fn is_void(
     disk: &dyn Disk,
     dir: &Path,
@@ -194,9 +191,8 @@ pub(super) fn is_void(
     Ok(has_ended || spool_state(disk, dir)?.is_none_or(|spool| spool.acked == 0))
 }
 
-/// Creates a void store again, with other settings; the caller has its lock. It is no store from the rename until the
-/// creation ends: if the process is killed between them, the next one creates it. Fails with [`Error::Conflict`] if the
-/// directory or a folder in it has entries that are not the store's.
+/// Creates a void store again, with other settings; a process that is killed leaves the rest to the next one. Fails
+/// with [`Error::Conflict`] if the directory has entries that are not the store's.
 pub(super) fn renew(disk: &dyn Disk, dir: &Path, settings: &Settings, key: HashKey) -> Result<()> {
     let own = |name: &str| is_own(name) || IGNORED.contains(&name);
     let names = disk.list(dir).map_err(Error::io(dir, "list"))?;
@@ -350,8 +346,7 @@ pub fn lock_soon(file: &dyn DiskFile) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Returns true if a writer has the store open. Takes the lock for an instant, for which writers wait; if the lock
-/// cannot be read, there is no writer to disturb.
+/// Returns true if a writer has the store open. Takes the lock for an instant, for which writers wait.
 pub fn is_busy(disk: &dyn Disk, dir: &Path) -> bool {
     let lock = disk.read(&dir.join(LOCK));
     lock.and_then(|lock| lock.try_lock())

@@ -82,8 +82,7 @@ fn write(disk: &dyn Disk, dir: &Path, store: u64, index: &Index, sum: u64) -> Re
     temporary.put_in_place().map(drop)
 }
 
-/// Writes the index of the last commit, unless the present one covers nearly as many pages or the index in memory is
-/// incomplete. On an error the store is unaffected.
+/// Writes the index of the last commit, unless the present one covers nearly as many pages or is incomplete.
 pub fn keep_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
     let store = engine.storage();
     let pages = store.manifest.engine.totals.pages;
@@ -122,8 +121,7 @@ pub(super) fn take_index(engine: &mut Engine<StoreWriter>, index: Index, from_fi
     store.rebuilt = from_file.err();
 }
 
-/// Builds the index of all fingerprints, from the file if there is a valid one. Returns it with the number of
-/// fingerprints, as [`reindex`] does, and with the number of pages from the file, or why it was not used.
+/// Builds the index as [`reindex`] does, with the number of pages from the file, or why that was not used.
 pub(super) fn indexed(
     pages: u64,
     names: &NameReader,
@@ -142,8 +140,7 @@ pub(super) fn indexed(
     Ok((index, known, from_file))
 }
 
-/// Builds the index of all fingerprints, from the file as far as it goes. Returns it with their number, which must be
-/// `pages`, or `None` if the index finds two alike. Memory: the index, and some megabytes.
+/// Builds the index of all fingerprints, from the file as far as it goes. Their number is `None` if two are alike.
 pub(super) fn reindex(
     pages: u64,
     names: &NameReader,
@@ -234,8 +231,7 @@ impl IndexFile {
         }
     }
 
-    /// Returns the page of this fingerprint among those that the index covers. The caller must verify it against the
-    /// fingerprints, unless [checked](IndexFile::check).
+    /// Returns the page of this fingerprint among those that the index covers, to be verified by the caller.
     pub fn get(&self, fingerprint: Fingerprint) -> Result<Option<PageId>> {
         let probe = Probe::of(fingerprint, &self.slots);
         let mut slots = vec![[0; SLOT]; probe.slots.len()];

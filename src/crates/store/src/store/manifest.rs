@@ -15,8 +15,7 @@ use crate::{Error, Result};
 
 /// Maximum length of a manifest in bytes: 64 MiB, some hundred thousand inputs.
 const BYTES_MAX: usize = 64 << 20;
-/// Encoding of values. bincode counts a value by its size in memory, at most 16 times its encoded size. Without a limit
-/// it would allocate for any length that the input claims.
+/// Encoding of values. Without a limit bincode would allocate for any length that the input claims.
 const CODING: bincode::config::Configuration<
     bincode::config::LittleEndian,
     bincode::config::Varint,
@@ -42,9 +41,8 @@ pub struct Manifest {
     /// Unused: hash of the slots of a file that program version 0.1 had.
     pub corrected_slots: u64,
     pub progress: InputProgress,
-    /// Kept rows or why there are none. This and the next two fields are encoded after the others, unless all three are
-    /// the default. The counts of a shard and the times of records follow, up to the last
-    /// part that is not the default.
+    /// Kept rows or why there are none. Encoded after the others with what follows, up to the last that is not the
+    /// default.
     #[serde(skip)]
     pub retention: Retention,
     /// Limit of kept rows in bytes that was requested; `None` for the default.
@@ -258,8 +256,7 @@ pub struct InputProgress {
     /// Signature of the last stream, to recognise it when it is sent again. Stored separately from the manifest.
     #[serde(skip)]
     pub stream: Option<InputSignature>,
-    /// Number of the last stream in which a request was read: if it ends after a capture without a request, the request
-    /// may be cut off. Stored separately from the manifest.
+    /// Number of the last stream in which a request was read, which its last capture may lack. Stored separately.
     #[serde(skip)]
     pub requests: Option<u64>,
 }
@@ -271,8 +268,7 @@ pub struct Input {
     pub format: String,
     /// Position of the input's end, once reached.
     pub end: Option<InputPosition>,
-    /// Part that the spool must keep, if it is standard input and was spooled: the position from which the input is read
-    /// again to reach the current position, or its end; and the length of the stream as sent, once that was reached.
+    /// Position from which a spooled input is read again, and the length of the stream as sent, once known.
     pub spooled: Option<(Restart, Option<u64>)>,
 }
 

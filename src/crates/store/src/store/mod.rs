@@ -1,19 +1,5 @@
-//! The store: a directory that outlives the process. One writer, locked; any number of readers.
-//!
-//! | part | what | module |
-//! |---|---|---|
-//! | `identity.json` | version, settings, key | `identity` |
-//! | `lock` | locked by the writer | `folder` |
-//! | `store.redb` | manifest, chunk slots, history: **the only commit point** | `tables`, `manifest`, `blocks` |
-//! | `cash` | cells and ages, two slots a chunk | `cash` |
-//! | `urls`, `fingerprints` (and `.index`) | names in page order, append-only | `names`, `log` |
-//! | `index` | map from fingerprint to page, as of the end of a run | `index_file` |
-//! | `remote` | of a shard: numbers of its remote pages in their owners' stores | [`crate::shards`] |
-//! | `warm` | the warm start of the next settling; a cache that no commit names | `warm` |
-//! | `rows/` | rows of links that visits applied, append-only | `rows`, `log` |
-//! | `marks/` | retained copies of the cells | `cash` |
-//! | `snapshots/` | published rankings, immutable; `latest.json` | [`crate::snapshot`] |
-//! | `spool/` | bytes of standard input not yet covered by a checkpoint | `spool` |
+//! The store: a directory that outlives the process, specified in `formats/store.md`. One writer, locked; any number of
+//! readers.
 //!
 //! **A checkpoint**, at a record boundary: logs and rows appended and synced; new marks synced; changed chunks written
 //! to their other slots, synced; then one redb transaction with history and manifest. Only then are old slots and

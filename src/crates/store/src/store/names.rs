@@ -260,8 +260,7 @@ impl NameReader {
         Ok(prints.iter().map(|print| read_print(*print)).collect())
     }
 
-    /// Checks that the last block of names has the fingerprints expected under the store's key, and that both logs end
-    /// with the same page, so they are of one store and commit. Takes a millisecond; done whenever a store is opened.
+    /// Checks that the last block of names has its fingerprints, and that both logs end with the same page.
     pub fn check_end(&self, key: &HashKey) -> Result<()> {
         let expected = key.fingerprints();
         let ends = [self.urls.last()?, self.fingerprints.last()?];
@@ -287,8 +286,7 @@ impl NameReader {
         Ok(())
     }
 
-    /// Checks that all pages have a name and, under `key`, its fingerprint. `visit` gets each name. Returns their
-    /// number.
+    /// Checks that all pages have a name and its fingerprint. `visit` gets each name. Returns their number.
     pub fn check_all(&self, key: &HashKey, visit: &mut dyn FnMut(&[u8])) -> Result<u64> {
         let expected = key.fingerprints();
         let mut prints = self.fingerprints(0)?;

@@ -8,10 +8,7 @@
 //! below it are damage; what lies beyond is a torn tail, which opening truncates. A new stream first sets `acked` to 0,
 //! which invalidates the present segments, and then removes them.
 //!
-//! Any failure is final: the disk's contents are unknown after a failed sync, so nothing further is written,
-//!
-//! A reader takes blocks from the segments that hold them, in the order of the stream. A block's header has a checksum of
-//! its own, so that blocks can be skipped without reading them. Specified in `formats/store.md`.
+//! Any failure is final: the disk's contents are unknown after a failed sync. Specified in `formats/store.md`.
 
 #[cfg(test)]
 mod tests;
@@ -58,8 +55,7 @@ impl Default for SpoolOptions {
     }
 }
 
-/// Callback with the number of bytes of the stream, from its start, that are durable: called when the stream begins or
-/// resumes and each time the number grows, by several threads, one at a time and in order. An error ends the run.
+/// Callback with the number of durable bytes of the stream, in order, from several threads. An error ends the run.
 pub type OnDurable = Arc<dyn Fn(u64) -> Result<()> + Send + Sync>;
 
 /// Stream that a spool holds, and how much of it is durable.
@@ -75,8 +71,7 @@ pub fn spool_state(disk: &dyn Disk, store: &Path) -> Result<Option<SpoolState>> 
     read_sealed(disk, &store.join(SPOOL).join(ACKED))
 }
 
-/// Checks all bytes that the spool must hold after the checkpoint with `progress`. Returns their number. Must not be
-/// called while the store is being written.
+/// Checks all bytes that the spool must hold after the checkpoint with `progress`. Returns their number.
 pub fn verify_spool(disk: &dyn Disk, store: &Path, progress: &InputProgress) -> Result<u64> {
     if progress.is_past_first() {
         return Ok(0);

@@ -73,8 +73,7 @@ impl View {
         })
     }
 
-    /// Copies the cash to a file and reads it from there, so that this state outlives any number of commits. Returns the
-    /// file, which the caller removes after that.
+    /// Copies the cash to a file, which the caller removes, so that this state outlives any number of commits.
     pub fn copy_cash(&mut self, disk: &dyn Disk) -> Result<PathBuf> {
         let engine = &self.manifest.engine;
         let name = format!("{:012}.cash.tmp", engine.counters.records);
@@ -215,8 +214,7 @@ pub fn open_view_to(disk: &dyn Disk, dir: &Path, depth: Depth) -> Result<View> {
     })
 }
 
-/// Opens the last committed state of the store in `dir` together with its lock, so that results can be published and no
-/// writer interferes. Returns [`Error::Busy`] while there is a writer.
+/// Opens the last committed state of the store in `dir` together with its lock; [`Error::Busy`] if a writer has it.
 pub fn open_view_to_publish(disk: &dyn Disk, dir: &Path) -> Result<View> {
     // Creates nothing where there is no store.
     identity_of(disk, dir)?;

@@ -70,8 +70,7 @@ impl WarmHead {
     }
 }
 
-/// Length of a number in each column: X, what a page has passed on; D, its account, which its row and those of others
-/// change; and the cost of a visit.
+/// Length of a number in each column: X, what a page has passed on; D, its account; and the cost of a visit.
 const WIDTHS: [usize; 3] = [size_of::<i64>(), size_of::<i64>(), 1];
 
 impl FileInfo for WarmHead {
@@ -178,8 +177,7 @@ pub struct WarmStart {
 }
 
 impl WarmStart {
-    /// Opens the warm start of the store in `dir`, whose identity has the hash `store`. Returns `None` if there is
-    /// none, or if it is of another store or of rows that this store does not have.
+    /// Opens the warm start of the store in `dir`; `None` if there is none, or it does not belong to these rows.
     pub fn open(
         disk: &dyn Disk,
         dir: &Path,
@@ -219,9 +217,7 @@ impl WarmStart {
         }))
     }
 
-    /// Finds what changed from the rows of the warm start to those of a commit of `records` records; it is an error if
-    /// the file of the latter does not have the position at which the former end. Reads the new rows and those that they
-    /// superseded, and takes 16 bytes of memory for each.
+    /// Finds what changed from the rows of the warm start to those of a commit, in 16 bytes of memory for each row.
     pub fn until<'r>(&'r self, rows: &'r KeptRows, records: u64) -> Result<WarmDiff<'r>> {
         let (old, (number, place)) = &self.rows;
         let (number, place) = (*number, *place);
@@ -312,8 +308,7 @@ impl StoreWriter {
     }
 }
 
-/// Warm start with the difference of its rows from those of a commit: new rows, and those that they superseded. Pages
-/// that were fetched again with the same links are left out.
+/// Warm start with the new rows of a commit and those that they superseded, unless they have the same links.
 pub struct WarmDiff<'r> {
     start: &'r WarmStart,
     now: &'r KeptRows,

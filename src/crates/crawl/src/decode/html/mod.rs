@@ -24,17 +24,8 @@ pub(super) use tags::decoded;
 use tags::{Attributes, Tag};
 
 /// Reads a page: appends its links to `record.links` in document order, and stores its `<base href>` in `record.base`.
-/// Both are UTF-8. Never fails, whatever the bytes. `charset` is the one named by the HTTP header `Content-Type`, if any.
-/// Takes time proportional to the body and, for pages not in UTF-8, memory of at most three times the body.
-///
-/// ```
-/// use cashrank_crawl::decode::{Record, html};
-///
-/// let mut record = Record::default();
-/// html::read(b"<base href=/docs/><a rel=nofollow href='a?b=1&amp;c'>", None, &mut record);
-/// assert_eq!(record.base.as_deref(), Some(&b"/docs/"[..]));
-/// assert_eq!(*record.links[0].url, *b"a?b=1&c");
-/// ```
+/// Both are UTF-8. Never fails, whatever the bytes. `charset` is the one named by the HTTP header `Content-Type`, if
+/// any.
 pub fn read(body: &[u8], charset: Option<&[u8]>, record: &mut Record<'_>) {
     read_as(Markup::Html, body, charset, record);
 }
@@ -134,8 +125,7 @@ fn record_link(attributes: &Attributes<'_>, encoding: &'static Encoding, record:
     }
 }
 
-/// Returns the URL of a refresh, from the content of its `<meta>` or the value of the HTTP field `Refresh`, by the HTML
-/// standard's "shared declarative refresh steps", ignoring the time. `None`: the page only reloads itself.
+/// Returns the URL of a refresh, by the HTML standard's "shared declarative refresh steps", ignoring the time.
 pub(super) fn refresh(content: &[u8]) -> Option<&[u8]> {
     let rest = content.trim_ascii_start();
     let time = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -181,9 +171,8 @@ fn unquoted(url: &[u8]) -> &[u8] {
     }
 }
 
-/// Percent-encodes the query of a link in the page's encoding, as browsers do ([URL
-/// standard](https://url.spec.whatwg.org/#query-state)). UTF-8 and ASCII stay: the URL parser encodes them in the same
-/// way.
+/// Percent-encodes the query of a link in the page's encoding ([URL
+/// standard](https://url.spec.whatwg.org/#query-state)).
 fn with_query(link: Vec<u8>, page: &'static Encoding) -> Vec<u8> {
     let encoding = page.output_encoding();
     if encoding == UTF_8 || link.is_ascii() {

@@ -25,8 +25,7 @@ pub(super) enum Tag {
     Meta,
 }
 
-/// Raw values of those attributes of a tag that are read. If an attribute occurs twice, the first one counts; one that
-/// has only a name is empty.
+/// Raw values of the attributes that are read, each the first of its name.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Attributes<'t> {
     pub href: Option<&'t [u8]>,
@@ -71,8 +70,7 @@ pub fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(whole)
 }
 
-/// Calls `seen` for each relevant tag of a page, in order; for none if the root must be `html` in the XHTML namespace,
-/// and is not.
+/// Calls `seen` for each relevant tag of a page, in order; for none if the root must be XHTML's `html` and is not.
 pub(super) fn each<'t>(markup: Markup, text: &'t [u8], seen: impl FnMut(Tag, &Attributes<'t>)) {
     let mut tokenizer = Tokenizer {
         text,

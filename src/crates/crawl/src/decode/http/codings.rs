@@ -40,8 +40,7 @@ impl Coding {
         })
     }
 
-    /// Decodes the body; `None` if it is not in this coding. Calls `large` before it holds a large body. Fails if the
-    /// result exceeds `most` bytes.
+    /// Decodes the body; `None` if it is not in this coding. Fails if the result exceeds `most` bytes.
     pub fn undo(
         self,
         body: &[u8],
@@ -90,8 +89,7 @@ fn is_zlib(body: &[u8]) -> bool {
         if method & 15 == 8 && (u16::from(method) << 8 | u16::from(flags)).is_multiple_of(31))
 }
 
-/// Decodes up to the end or the first error; `None` if that yields nothing, or for an error other than a premature end,
-/// unless the body begins with the coding's magic bytes (`is_marked`).
+/// Decodes up to the end or the first error; `None` if that yields nothing, or is no front of a marked body.
 fn read(
     reader: impl Read,
     is_marked: bool,

@@ -389,8 +389,7 @@ pub(super) fn weights(list: Value<'_>) -> JsonResult<Option<Vec<u32>>> {
         .map(Some)
 }
 
-/// Assigns each link its value of a separate list, if there is one; `nulls` are the positions in the list that have no
-/// link. Fails if the counts differ.
+/// Assigns each link its value of a separate list; `nulls` are the positions in the list that have no link.
 pub(super) fn put_each<'a, T>(
     links: &mut [Link<'a>],
     nulls: &[usize],

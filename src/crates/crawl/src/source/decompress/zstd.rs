@@ -221,8 +221,7 @@ impl Zstd {
     }
 }
 
-/// Returns how many of the requested bytes to pass at once. The library asks for a block together with the next block's
-/// header; if that header were bad, the same call would discard the block.
+/// Returns how many of the requested bytes to pass at once: without the next block's header, which may be bad.
 fn piece_of(hint: usize) -> usize {
     match hint {
         0..=BLOCK_HEADER => hint.max(1),
@@ -277,7 +276,6 @@ fn field_lengths(descriptor: u8) -> [usize; 3] {
 const DICTIONARY_MAGIC: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 
 /// Reads the frame at the input's start, whose magic was checked, and returns the dictionary, which may be empty.
-/// Neither the frame nor the dictionary may be larger than a window: frames cannot refer further back.
 fn read_dictionary(raw: &mut PeekReader, window_max: u64) -> Result<Vec<u8>, Fault> {
     let window_log = window_max.ilog2();
     let too_large = || {

@@ -130,8 +130,7 @@ impl ParquetTable {
         fields
     }
 
-    /// Reads this column from the next row on, as the next of the chosen ones. Fails with [`Error::Unsupported`] unless
-    /// it `fits`, and if its name is taken or its compression is not supported.
+    /// Reads this column from the next row on. Fails with [`Error::Unsupported`] unless it `fits` and can be read.
     pub fn choose(&mut self, field: &ColumnField, fits: bool, expected: &str) -> Result<()> {
         let name = &field.name;
         let (true, Some(leaf), Some(kind)) = (fits, field.leaf, field.kind) else {

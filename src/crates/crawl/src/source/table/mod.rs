@@ -1,12 +1,6 @@
 //! Tables as inputs: they are read row by row and converted to lines of JSON. Positions, hashes, checkpoints,
 //! limits and damage therefore work as for a file of that text. It is in the format `records` if names are URLs, else in
 //! `node-records`.
-//!
-//! | input | read as |
-//! |---|---|
-//! | a Parquet file of records | a line of JSON per row |
-//! | a Parquet file of links | a line of JSON for each run of rows with one source |
-//! | a folder with files of vertices and of edges | a line of JSON per page |
 
 #[cfg(feature = "parquet")]
 mod columns;
@@ -105,8 +99,7 @@ fn lazily(begin: impl FnOnce() -> Result<Rows, Fault> + Send + 'static) -> Rows 
 type GraphRows<T> = Box<dyn Iterator<Item = Result<T, Fault>> + Send>;
 type KeyedRow = (Vec<u8>, Vec<u8>);
 
-/// Sorts rows by the bytes of a key, in `memory` bytes and temporary files; rows of one key keep their order. `split`
-/// makes a key and a value of a row, and `join` the row of both.
+/// Sorts rows stably by the bytes of a key, in `memory` bytes and temporary files.
 fn sorted<T: 'static>(
     rows: impl Iterator<Item = Result<T, Fault>>,
     memory: u64,
@@ -148,7 +141,6 @@ fn page_name(format: Format, name: &[u8], longest: u64) -> Cow<'_, [u8]> {
 
 struct PageWriter {
     pub format: Format,
-    /// True if a page was begun that has not ended.
     pub is_open: bool,
     has_links: bool,
 }
@@ -187,7 +179,6 @@ impl PageWriter {
     }
 }
 
-/// Writes the name of a page, at the start of its record.
 fn put_name(format: Format, name: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"");
     out.extend_from_slice(page_field(format.decoder().names()).as_bytes());

@@ -266,8 +266,7 @@ fn open_links(
 }
 
 impl LinkTable {
-    /// Reads the first columns. The rows of one page have one source, whatever their spelling of it: its name in the
-    /// store, or if that is not a URL, the name as it is.
+    /// Reads the first columns. A row's source is its name in the store or, if that is not a URL, the name as it is.
     fn read<T: 'static>(
         &self,
         columns: usize,
@@ -299,8 +298,7 @@ impl LinkTable {
         })
     }
 
-    /// Returns whether rows are ordered by source, so that those of each source are together: by bytes, or by length
-    /// and then bytes (as numbers are), ascending or descending. Rows without a source are ignored.
+    /// Returns whether rows are ordered by source: by bytes, or by length and then bytes, ascending or descending.
     fn is_ordered(&self) -> Result<bool, Fault> {
         let (mut last, mut first, mut holds) = (Vec::new(), None, [true; 2]);
         for source in self.read(1, |_, source| source)? {

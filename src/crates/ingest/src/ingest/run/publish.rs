@@ -76,8 +76,7 @@ impl IngestRun<'_> {
         Ok(())
     }
 
-    /// Returns true if a snapshot is due by time. Reading waits for these only while their cash is
-    /// copied, and they take at most a quarter of the time.
+    /// Returns true if a snapshot is due by time. They take at most a quarter of the time.
     fn is_snapshot_late(&self) -> bool {
         let records = self.writer.counters().records;
         is_over(self.job.snapshot_every, self.snapshotted)
@@ -132,8 +131,7 @@ impl IngestRun<'_> {
         Ok(())
     }
 
-    /// Starts to make a snapshot of the last commit, on which work began at `started`. If the stream of records determines
-    /// it, not the clock, its state may be the next warm start (`writes_warm`).
+    /// Starts to make a snapshot of the last commit. If records determine it, it may be the next warm start.
     fn begin_snapshot(
         &mut self,
         started: Instant,

@@ -261,8 +261,7 @@ fn none_beside(disk: &dyn Disk, snapshot: &Snapshot, name: &ComputedName) -> Err
 
 const NAMES_LEVEL: i32 = 3;
 
-/// Computes a measure from the links of the store's current snapshot and publishes the ranking beside it, in place of an
-/// earlier one of the same level and measure. Returns `None` if it was stopped from outside; nothing is published then.
+/// Computes a measure for the store's current snapshot and publishes it; `None` if it was stopped from outside.
 pub fn publish_computed(
     disk: &dyn Disk,
     view: &View,

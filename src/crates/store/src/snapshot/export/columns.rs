@@ -214,8 +214,7 @@ impl ExportColumn {
         self
     }
 
-    /// Returns the column's value for a page; [`Error::Unsupported`] if a required value is absent, a number is not
-    /// finite or above 2^63 - 1, or a time is outside the years -9999 to 9999.
+    /// Returns the column's value for a page; [`Error::Unsupported`] if it is absent but required, or out of range.
     pub fn of<'p>(&self, page: &'p Page<'_>) -> Result<Option<ColumnValue<'p>>> {
         let (value, name) = ((self.value)(page), &self.name);
         let why = match value {
@@ -236,8 +235,7 @@ impl ExportColumn {
 }
 
 registry! {
-    /// Kind of score. All are 0 or more and increase with importance. Logarithms are computed by `libm`, with the same
-    /// bits on every machine.
+    /// Kind of score: 0 or more, increasing with importance. Logarithms are by `libm`, the same on every machine.
     Score of ScoreSpec, called "score";
     Importance is ScoreSpec {
         name: "importance",

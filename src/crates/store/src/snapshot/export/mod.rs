@@ -90,8 +90,7 @@ impl Format {
         }
     }
 
-    /// Returns the size in bytes of the rows that its writer buffers for a ranking of this many pages: a row group, with
-    /// names of typical length.
+    /// Returns the size in bytes of the rows that its writer buffers for a ranking of this many pages.
     pub fn buffer_bytes(self, pages: u64) -> u64 {
         match self {
             Format::Parquet => pages.min(GROUP_ROWS) * GROUP_ROW_BYTES,

@@ -86,8 +86,7 @@ where
     })))
 }
 
-/// Encodes what tables have of a row, except for its name, which is in the key at `at`: facts, and further numbers, each
-/// as a byte that tells whether it is known (1), and 8 of the value.
+/// Encodes what tables have of a row, except for its name, which is in the key at `at`.
 fn put(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
     let real = |number: Option<f64>| number.map(f64::to_bits);
     let facts = [

@@ -211,8 +211,7 @@ impl RowGroup {
         self.write::<T>(&values, (!required).then_some(&*known), None)
     }
 
-    /// Writes rows of the next column, in round-robin order. `known` holds 1 for a value and 0 for a null; for lists
-    /// the definition levels, and `repeated` the repetition levels.
+    /// Writes rows of the next column; `known` are definition levels, and `repeated` the repetition levels.
     pub fn write<T: DataType>(
         &mut self,
         values: &[T::T],

@@ -192,8 +192,7 @@ impl Transaction<redb::WriteTransaction> {
         })
     }
 
-    /// Merges neighbouring runs, oldest first, into run `number`: `merge` makes one stream of their rows, given all
-    /// `admissions` blocks of admissions. Returns the new run.
+    /// Merges neighbouring runs, oldest first, into run `number`, by `merge`. Returns the new run.
     pub fn merge_runs(
         &self,
         runs: &[HistoryRun],
@@ -348,8 +347,7 @@ fn rows_of<'a>(
     })
 }
 
-/// Number of rows of a run that are unpacked at a time. Many runs are read together, and an unpacked row takes twenty
-/// times the memory of a packed one.
+/// Number of rows of a run that are unpacked at a time: an unpacked one takes twenty times the memory.
 const SLICE: usize = 64;
 
 fn admissions_of<'a>(
