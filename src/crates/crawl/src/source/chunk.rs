@@ -1,4 +1,5 @@
-//! Cuts the decompressed stream into chunks of whole records and drops over-long records.
+//! Cuts the decompressed stream into chunks of whole records, drops over-long records, and decides which data may be
+//! handed out, and whether it counts as verified.
 //!
 //! Bytes are decompressed into one open buffer that starts at a record boundary. When it is full, its whole records
 //! become a chunk and the rest is copied to the front of the next buffer. If the buffer's last part is not verified
@@ -6,15 +7,31 @@
 //!
 //! A record is over the limit if it takes more than `line_bytes` bytes, including its line end. No chunk holds a record
 //! over the limit: it is dropped piece by piece, so that the buffer never grows far beyond the limit.
+//!
+//! A gzip member or zstd frame (a "member" here) carries its checksum at its end.
+//!
+//! | member | handed out |
+//! |---|---|
+//! | at most `held_bytes` decompressed | once it ended well, as verified |
+//! | larger | as it streams, as not verified |
+//! | cut short | up to the cut, as not verified |
+//! | damaged, at most `held_bytes` up to the damage | not at all; with `accept_unverified` up to the damage, as not verified |
+//! | damaged, larger | up to the damage, as not verified |
+//!
+//! A member whose header declares a larger size counts as larger from its start, others once they are. Plain input and
+//! tables count as verified, and so does a member without a checksum once it ended well; those members are counted.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::mem;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::Chunk;
-use super::hold::Hold;
+use super::{Chunk, SourceOptions};
 use crate::decode::{Decoder, Skipped, Skipper};
+use crate::model::{Compression, DamageKind, Limits, Member};
 
 /// Minimum buffer size if the line limit is small: smaller buffers cost more than they save.
 const BUFFER_MIN: usize = 4 << 10;
@@ -307,4 +324,135 @@ impl Cutter {
 
 fn end_of(chunk: &Chunk) -> u64 {
     chunk.offset + chunk.bytes.len() as u64 + chunk.oversize
+}
+
+pub(super) struct Hold {
+    held_bytes: u64,
+    expansion_bytes: u64,
+    accept_unverified: bool,
+    pub compression: Compression,
+    pub member: Option<Member>,
+    pub size: Option<u64>,
+    produced: u64,
+    /// Offset up to which all decompressed bytes are verified.
+    verified_to: u64,
+    /// True if the input ended in damage and unverified data may be handed out.
+    released: bool,
+    pub starts: MemberStarts,
+    pub members: u64,
+    pub unchecked: u64,
+}
+
+impl Hold {
+    pub fn new(
+        limits: &Limits,
+        options: &SourceOptions,
+        compression: Compression,
+        offset: u64,
+    ) -> Hold {
+        Hold {
+            held_bytes: limits.held_bytes,
+            expansion_bytes: limits.expansion_bytes,
+            accept_unverified: options.accept_unverified,
+            compression,
+            member: None,
+            size: None,
+            produced: offset,
+            verified_to: offset,
+            released: false,
+            starts: MemberStarts::default(),
+            members: 0,
+            unchecked: 0,
+        }
+    }
+
+    /// Returns the offset up to which the decompressed input is verified: all of it for a plain input or a table.
+    pub fn verified_to(&self) -> u64 {
+        match self.compression {
+            Compression::Plain | Compression::Table => self.produced,
+            Compression::Gzip | Compression::Zstd => self.verified_to,
+        }
+    }
+
+    /// Notes that a member begins at this compressed offset. If reading it again `needs_start`, it counts as beginning there.
+    pub fn begin(&mut self, compressed: u64, needs_start: bool) {
+        let member = Member {
+            compressed,
+            decompressed: self.produced,
+        };
+        (self.member, self.size) = (Some(member), None);
+        self.starts.add(if needs_start {
+            Member::default()
+        } else {
+            member
+        });
+    }
+
+    /// Notes that the decompressed data reaches to `offset`. Returns the number of bytes beyond the limit on expansion.
+    pub fn reach(&mut self, offset: u64) -> u64 {
+        let start = match self.member {
+            Some(member) => member.decompressed,
+            None if self.compression == Compression::Table => 0,
+            None => offset,
+        };
+        let over = (offset - start).saturating_sub(self.expansion_bytes);
+        self.produced = offset - over;
+        over
+    }
+
+    pub fn end(&mut self, checked: bool) {
+        self.member = None;
+        self.members += 1;
+        self.unchecked += u64::from(!checked);
+        self.verified_to = self.produced;
+    }
+
+    /// Notes damage at the end of the data. Returns whether unverified data may be handed out.
+    pub fn damaged(&mut self, kind: DamageKind) -> bool {
+        self.released = kind == DamageKind::Truncated || self.accept_unverified || self.streaming();
+        self.released
+    }
+
+    fn streaming(&self) -> bool {
+        self.member.is_some_and(|member| {
+            let so_far = self.produced - member.decompressed;
+            self.size.unwrap_or(0).max(so_far) > self.held_bytes
+        })
+    }
+
+    /// Returns `Some(verified)` if data up to `offset` may be handed out.
+    pub fn permits(&self, offset: u64) -> Option<bool> {
+        if offset <= self.verified_to() {
+            Some(true)
+        } else if self.released || self.streaming() {
+            Some(false)
+        } else {
+            None
+        }
+    }
+}
+
+const GRAIN: u64 = 64 << 10;
+
+/// Offsets at which members begin, for as long as a chunk may need them. Close ones are thinned out to save memory.
+#[derive(Default)]
+pub(super) struct MemberStarts(VecDeque<Member>);
+
+impl MemberStarts {
+    fn add(&mut self, member: Member) {
+        match self.0.back_mut() {
+            // The previous member was empty.
+            Some(last) if last.decompressed == member.decompressed => *last = member,
+            Some(last) if member.decompressed - last.decompressed < GRAIN => {}
+            _ => self.0.push_back(member),
+        }
+    }
+
+    /// Returns the last kept start at or before `offset`, and forgets those before it: offsets must not decrease.
+    pub fn before(&mut self, offset: u64) -> Option<Member> {
+        while self.0.get(1).is_some_and(|m| m.decompressed <= offset) {
+            self.0.pop_front();
+        }
+        self.0.front().copied()
+    }
 }

@@ -9,7 +9,7 @@ use std::io;
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::input::PeekReader;
+use super::PeekReader;
 use super::table::Rows;
 use crate::Error;
 use crate::model::DamageKind::{ChecksumFailed, InvalidData, Trailing, Truncated};

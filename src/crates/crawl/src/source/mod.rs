@@ -13,13 +13,16 @@ mod chunk;
 mod decompress;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
-mod hold;
-mod input;
 mod stream;
 mod table;
+#[cfg(test)]
+mod tests;
 
-use std::io::{self, Read};
-use std::path::Path;
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -29,7 +32,6 @@ use crate::model::Limits;
 pub use crate::model::{Compression, Damage, DamageKind, Member, Restart};
 use crate::rules::{FieldNames, InputRules};
 use crate::{Error, Result};
-pub use input::{InputName, PIPE_BYTES};
 pub use stream::{HEAD_BYTES, Source};
 pub use table::{PARQUET, is_graph};
 
@@ -50,7 +52,7 @@ pub struct Chunk {
     pub may_lack_request: bool,
     /// Number of compressed bytes read so far: an upper bound of the number that `bytes` needed.
     pub compressed: u64,
-    /// True if all of it counts as verified (module `hold`).
+    /// True if all of it counts as verified (module `chunk`).
     pub verified: bool,
     /// Member or frame with the first of `bytes`, or one slightly before it, from which the input can be read again; with a
     /// zstd dictionary, the start of the input. `None`: the input is plain.
@@ -171,5 +173,167 @@ impl Read for Plain {
         out[..len].copy_from_slice(&self.chunk[self.at..self.at + len]);
         self.at += len;
         Ok(len)
+    }
+}
+
+/// Size of the look-ahead: several of the largest zstd blocks (128 KiB), so that one is rarely moved to make room.
+const LOOK_AHEAD: usize = 512 << 10;
+
+/// Usual capacity of a pipe: a shorter read has emptied it.
+pub const PIPE_BYTES: usize = 64 << 10;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum InputName {
+    /// Standard input, written `-`.
+    Stdin,
+    /// File, or folder with a graph.
+    File(PathBuf),
+}
+
+impl InputName {
+    /// Parses a command-line argument: `-` is standard input, anything else a path.
+    pub fn parse(argument: &OsStr) -> InputName {
+        if argument == "-" {
+            InputName::Stdin
+        } else {
+            InputName::File(PathBuf::from(argument))
+        }
+    }
+
+    /// Returns whether the input can be read only once: standard input, a pipe, a device or a socket.
+    pub fn is_stream(&self) -> bool {
+        match self {
+            InputName::Stdin => true,
+            InputName::File(path) => {
+                fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+            }
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            InputName::Stdin => Path::new("-"),
+            InputName::File(path) => path,
+        }
+    }
+}
+
+impl fmt::Display for InputName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path().display().fmt(f)
+    }
+}
+
+/// Opens a file for reading, and returns its length if it is a regular file. Fails for a directory.
+fn open_file(path: &Path) -> Result<(File, Option<u64>)> {
+    let file = File::open(path).map_err(Error::io(path, "open"))?;
+    let metadata = file.metadata().map_err(Error::io(path, "open"))?;
+    if metadata.is_dir() {
+        let source = io::Error::from(ErrorKind::IsADirectory);
+        return Err(Error::io(path, "read")(source));
+    }
+    let length = metadata.is_file().then_some(metadata.len());
+    Ok((file, length))
+}
+
+/// Reader with a look-ahead buffer. Retries interrupted reads, counts consumed bytes, and never reads after the end.
+struct PeekReader {
+    reader: Box<dyn Read + Send>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    ended: bool,
+    pub consumed: u64,
+    /// True if the writer may pause: available bytes are passed on without waiting for more.
+    pub live: bool,
+    /// True if a live reader had no more bytes at the last [`PeekReader::read_into`], until it is used.
+    pub lull: bool,
+}
+
+impl PeekReader {
+    pub fn new(reader: Box<dyn Read + Send>) -> PeekReader {
+        PeekReader {
+            reader,
+            buffer: vec![0; LOOK_AHEAD],
+            start: 0,
+            end: 0,
+            ended: false,
+            consumed: 0,
+            live: false,
+            lull: false,
+        }
+    }
+
+    /// Returns all buffered bytes: at least `n`, which is at most the look-ahead, unless the input ends before.
+    pub fn peek(&mut self, n: usize) -> io::Result<&[u8]> {
+        debug_assert!(n <= self.buffer.len());
+        while self.end - self.start < n && !self.ended {
+            if self.start == self.end {
+                (self.start, self.end) = (0, 0);
+            } else if self.start + n > self.buffer.len() {
+                self.buffer.copy_within(self.start..self.end, 0);
+                (self.start, self.end) = (0, self.end - self.start);
+            }
+            match self.reader.read(&mut self.buffer[self.end..]) {
+                Ok(0) => self.ended = true,
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(&self.buffer[self.start..self.end])
+    }
+
+    pub fn consume(&mut self, n: usize) {
+        assert!(n <= self.end - self.start, "consumed more than was shown");
+        self.start += n;
+        self.consumed += n as u64;
+    }
+
+    /// Passes the next `n` bytes to `see` and drops them; returns `false` if the input ends before.
+    pub fn pass(&mut self, mut n: usize, mut see: impl FnMut(&[u8])) -> io::Result<bool> {
+        while n > 0 {
+            let bytes = self.peek(1)?;
+            let piece = bytes.len().min(n);
+            if piece == 0 {
+                return Ok(false);
+            }
+            see(&bytes[..piece]);
+            self.consume(piece);
+            n -= piece;
+        }
+        Ok(true)
+    }
+
+    /// Fills the capacity of `out`, or reads to the end. Returns the number of bytes added; 0 means the end.
+    pub fn read_into(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
+        let room = out.capacity() - out.len();
+        if self.live {
+            let at_hand = self.peek(1)?;
+            let added = at_hand.len().min(room);
+            out.extend_from_slice(&at_hand[..added]);
+            let lull = added == at_hand.len() && added < PIPE_BYTES;
+            self.consume(added);
+            self.lull = lull;
+            return Ok(added);
+        }
+        let at_hand = &self.buffer[self.start..self.end];
+        let mut added = at_hand.len().min(room);
+        out.extend_from_slice(&at_hand[..added]);
+        self.consume(added);
+        if added < room && !self.ended {
+            let left = room - added;
+            // `read_to_end` retries interrupted reads, and writes to the spare capacity without clearing it.
+            let read = (&mut self.reader).take(left as u64).read_to_end(out)?;
+            self.ended = read < left;
+            self.consumed += read as u64;
+            added += read;
+        }
+        Ok(added)
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    pub fn memory(&self) -> usize {
+        self.buffer.capacity()
     }
 }

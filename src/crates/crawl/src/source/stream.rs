@@ -2,12 +2,10 @@
 
 use std::io::Read;
 
-use super::chunk::Cutter;
+use super::chunk::{Cutter, Hold};
 use super::decompress::{Fault, Step, Unpacker, sniff};
-use super::hold::Hold;
-use super::input::{InputName, PeekReader, open_file};
 use super::table::{self, TableInput};
-use super::{Chunk, InputSummary, Restart, SourceOptions};
+use super::{Chunk, InputName, InputSummary, PeekReader, Restart, SourceOptions, open_file};
 use crate::decode::Decoder;
 use crate::formats::Format;
 use crate::model::{Compression, Damage, DamageKind, Limits};

@@ -1,6 +1,6 @@
 //! Fuzz target: guarantees of the HTML reader for any bytes.
 
-use super::{Markup, charset, read, read_as, refresh, with_query};
+use super::{Markup, decode, prescan, read, read_as, refresh, with_query};
 use crate::decode::Record;
 use crate::fuzz::dice::Dice;
 use crate::rules::Rel;
@@ -17,7 +17,7 @@ pub fn html(data: &[u8]) {
     for text in page.links.iter().map(|link| &link.url).chain(&page.base) {
         assert!(std::str::from_utf8(text).is_ok(), "{}", text.escape_ascii());
     }
-    let (encoding, text) = charset::decode(data, named, false);
+    let (encoding, text) = decode(data, named, false);
     let text = std::str::from_utf8(&text).expect("text is UTF-8");
     same_in_utf_16(text);
     cut_short(text, &mut dice);
@@ -26,7 +26,7 @@ pub fn html(data: &[u8]) {
     }
     let query = with_query(text.into(), encoding);
     assert_eq!(with_query(query.clone(), encoding), query, "once is enough");
-    charset::prescan(data, dice.below(2) == 0);
+    prescan(data, dice.below(2) == 0);
     xml(text);
     #[cfg(test)]
     super::oracle_tests::check(text);

@@ -15,7 +15,7 @@ use zstd::zstd_safe::{
 use super::{Fault, Step, ZSTD_MAGIC, damage, is_skippable};
 use crate::codec::varint::number;
 use crate::model::DamageKind::{ChecksumFailed, InvalidData, Trailing, Truncated, Unsupported};
-use crate::source::input::PeekReader;
+use crate::source::PeekReader;
 
 const PIECE_MAX: usize = 128 << 10;
 const BLOCK_HEADER: usize = 3;

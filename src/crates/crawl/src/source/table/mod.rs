@@ -14,7 +14,7 @@ use std::path::Path;
 
 use super::SourceOptions;
 use super::decompress::Fault;
-use super::input::open_file;
+use super::open_file;
 use crate::decode::put_string;
 use crate::decode::records::names::page_field;
 use crate::disk::ExternalSorter;

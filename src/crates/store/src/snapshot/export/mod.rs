@@ -5,23 +5,26 @@
 //! written as they come, in bounded memory.
 
 pub mod columns;
-mod order;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod text;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::model::{Change, PageState, lacks_feature, registry};
+use self::columns::host_of;
+use crate::codec::varint::number;
+use crate::disk::ExternalSorter;
+use crate::engine::PageId;
+use crate::model::{Change, PageState, SiteFacts, lacks_feature, registry};
 use crate::sites::Level;
 use crate::{Error, Result};
 
 pub(super) use self::columns::reversed;
 pub use self::columns::{NumberColumn, Score, TableOf, ValueKind};
-pub use self::order::{LEAST_SORTING, MOST_SORTING, Order, ordered};
 pub use self::text::LineWriter;
 pub use crate::engine::Page;
 
@@ -261,5 +264,130 @@ pub(super) fn name_without(
     Ok(())
 }
 
+registry! {
+    /// Order of rows.
+    Order of OrderSpec, called "order";
+    Id is OrderSpec {
+        name: "id",
+        about: "that of the pages' first appearance",
+        key: |page, key| key.extend_from_slice(&page.page.0.to_be_bytes()),
+    };
+    Rank is OrderSpec {
+        name: "rank",
+        about: "the most important first",
+        key: |page, key| {
+            key.extend_from_slice(&page.rank.to_be_bytes());
+            key.extend_from_slice(&page.page.0.to_be_bytes());
+        },
+    };
+    Host is OrderSpec {
+        name: "host",
+        about: "by reversed host (org.example.www), then by URL",
+        key: |page, key| {
+            let host = host_of(page).unwrap_or_default();
+            key.extend_from_slice(reversed(host).as_bytes());
+            // Lower than every byte of a host: org.example sorts before org.example.www.
+            key.push(0);
+        },
+    };
+    Url is OrderSpec {
+        name: "url",
+        about: "by URL, byte by byte",
+        key: |_, _| {},
+    };
+}
+
+struct OrderSpec {
+    name: &'static str,
+    about: &'static str,
+    /// Function that appends the sort key, before name and number.
+    key: fn(&Page<'_>, &mut Vec<u8>),
+}
+
+/// Maximum memory for sorting in bytes; more does not make it faster.
+pub const MOST_SORTING: u64 = 256 << 20;
+pub const LEAST_SORTING: u64 = 1 << 20;
+
+/// Sorts all rows with `memory` bytes; the rest is spilled to an unnamed file in `folder`.
+pub fn ordered<'a, 'r>(
+    rows: impl Iterator<Item = Result<Page<'a>>> + 'r,
+    order: Order,
+    memory: u64,
+    folder: &Path,
+) -> Result<Box<dyn Iterator<Item = Result<Page<'a>>> + 'r>>
+where
+    'a: 'r,
+{
+    if order == Order::Id {
+        return Ok(Box::new(rows));
+    }
+    let memory = memory.clamp(LEAST_SORTING, MOST_SORTING);
+    let mut sorter = ExternalSorter::new(memory as usize, folder);
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    for row in rows {
+        let row = row?;
+        key.clear();
+        (order.spec().key)(&row, &mut key);
+        value.clear();
+        put_row(&row, key.len(), &mut value);
+        key.extend_from_slice(row.url.as_bytes());
+        sorter.push(&key, &value)?;
+    }
+    Ok(Box::new(sorter.sorted()?.map(|record| {
+        let (key, value) = record?;
+        take_row(key, &value).ok_or_else(|| Error::internal("a sorted row does not read back"))
+    })))
+}
+
+/// Encodes what tables have of a row, except for its name, which is in the key at `at`.
+fn put_row(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
+    let real = |number: Option<f64>| number.map(f64::to_bits);
+    let facts = [
+        Some(at as u64),
+        Some(row.page.0),
+        real(Some(row.importance)),
+        Some(row.rank),
+        Some(row.visits),
+        row.last_fetch.map(|time| time as u64),
+        row.state.map(|state| state as u64),
+        real(row.cash),
+        real(row.distributed),
+        row.change.map(|change| change as u64),
+        row.site.as_ref().map(|site| site.pages),
+    ];
+    let more = row.more.iter().map(|number| real(*number));
+    for fact in facts.into_iter().chain(more) {
+        into.push(fact.is_some().into());
+        into.extend_from_slice(&fact.unwrap_or_default().to_le_bytes());
+    }
+}
+
+fn take_row(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
+    let real = |bits: Option<u64>| bits.map(f64::from_bits);
+    let mut facts = (value.chunks_exact(9)).map(|fact| (fact[0] == 1).then(|| number(&fact[1..])));
+    let mut next = || facts.next().flatten();
+    key.drain(..(next()? as usize).min(key.len()));
+    Some(Page {
+        page: PageId(next()?),
+        importance: real(next())?,
+        rank: next()?,
+        visits: next()?,
+        last_fetch: next().map(|time| time as i64),
+        state: next().and_then(|at| PageState::ALL.get(at as usize).copied()),
+        cash: real(next()),
+        distributed: real(next()),
+        change: next().and_then(|at| Change::ALL.get(at as usize).copied()),
+        site: next().map(|pages| SiteFacts {
+            pages,
+            ..SiteFacts::default()
+        }),
+        url: Cow::Owned(String::from_utf8(key).ok()?),
+        more: facts.map(real).collect(),
+        ..Page::default()
+    })
+}
+
+#[cfg(test)]
+mod order_tests;
 #[cfg(all(test, feature = "parquet", feature = "sqlite"))]
 mod tests;
