@@ -131,7 +131,6 @@ pub struct NameMap<V> {
     beside: u64,
 }
 
-/// Set of names, as hashes.
 pub type NameSet = NameMap<()>;
 
 impl<V> NameMap<V> {

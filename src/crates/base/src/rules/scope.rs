@@ -178,7 +178,6 @@ impl From<Scope> for Vec<String> {
     }
 }
 
-/// Parses a rule as typed.
 fn rule(text: &str) -> Result<Rule> {
     let (mark, rule) = match text.strip_prefix('!') {
         Some(rule) => ("!", rule),

@@ -25,7 +25,6 @@ pub struct WarcHeader<'a> {
     pub date: &'a [u8],
     pub digest: &'a [u8],
     pub id: &'a [u8],
-    /// Ids of the other records of the fetch.
     pub concurrent: Vec<&'a [u8]>,
     pub refers_to: &'a [u8],
     /// True if the block is only a part.
@@ -117,7 +116,6 @@ fn next_warc(junk: &[u8], _: bool) -> Result<usize, usize> {
     memmem::find(junk, NEXT_RECORD).map_or(Err(inside), |lf| Ok(lf + 1))
 }
 
-/// Parses the header at the start of `record`; `Ok(None)`: it is incomplete.
 pub fn header(record: &[u8]) -> Result<Option<WarcHeader<'_>>, Bad> {
     let known = record.len().min(VERSION.len());
     if record[..known] != VERSION[..known] {

@@ -57,7 +57,6 @@ impl Value<'_> {
 
 const LIST_DEPTH: u8 = 2;
 
-/// Reads any value by a visitor.
 pub(super) struct Any<V>(pub V);
 
 impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for Any<V> {

@@ -138,7 +138,6 @@ impl Planes {
         self.there == 0
     }
 
-    /// Packs the column like [`pack`].
     pub fn pack(&self) -> Result<Vec<u8>> {
         let mut bytes = vec![0; self.len * WIDTH];
         let planes = self.planes.iter().zip(self.usual.to_le_bytes());

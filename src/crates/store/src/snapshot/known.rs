@@ -272,7 +272,6 @@ impl FactsCache {
         }
     }
 
-    /// Completes the blocks of a state.
     pub(super) fn finish(&mut self, view: &View) {
         match view.joined_runs() {
             Some(runs) if !self.blocks.is_empty() => self.runs = runs,

@@ -82,7 +82,6 @@ pub struct Identity {
     pub hash: u64,
 }
 
-/// Error for a directory without a store.
 pub(super) fn no_store(dir: &Path) -> Error {
     Error::Missing(format!(
         "{}: not a cashrank store (it has no {IDENTITY}); `cashrank ingest` creates one",

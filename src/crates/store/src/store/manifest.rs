@@ -91,7 +91,6 @@ impl Manifest {
         }
     }
 
-    /// Checks that the identity file belongs to this store.
     pub fn check_identity(&self, dir: &Path, identity: &Identity) -> Result<()> {
         if self.identity == identity.hash {
             return Ok(());

@@ -550,7 +550,6 @@ pub struct SpoolReader {
 }
 
 impl SpoolReader {
-    /// Reads the block that holds the next byte.
     fn next_block(&mut self) -> Result<()> {
         let at = self.blocks.from;
         loop {

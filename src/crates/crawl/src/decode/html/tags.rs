@@ -380,5 +380,4 @@ impl<'t, F: FnMut(Tag, &Attributes<'t>)> Tokenizer<'t, F> {
     }
 }
 
-/// Length of the longest relevant name of a tag.
 const LONGEST: usize = 9;

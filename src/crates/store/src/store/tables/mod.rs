@@ -112,7 +112,6 @@ pub struct Transaction<T>(Fenced<T>);
 type Table<'t, K> = redb::Table<'t, K, &'static [u8]>;
 
 impl Transaction<redb::WriteTransaction> {
-    /// Runs `work` on a table.
     fn on<K: Key + 'static, T>(
         &self,
         which: Definition<K>,
