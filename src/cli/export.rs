@@ -414,8 +414,7 @@ impl ExportArgs {
         let (path, memory) = (self.output.file.name(), self.memory.budget());
         let count = if to == "tsv" {
             let folder = scratch(output);
-            let pairing = self.sites.pairing(memory, &folder);
-            let graph = LinkGraph::of(&ranking, pairing)?;
+            let graph = LinkGraph::of(&ranking, self.sites.site_links, memory, &folder)?;
             output.put(|out| Ok(write_tsv(&graph, self.numbers, out, path)?))?
         } else {
             anyhow::ensure!(
@@ -426,8 +425,7 @@ impl ExportArgs {
                 anyhow::bail!("{to} is two files: name a directory for them with -o");
             };
             OutputTarget::put_folder(path, |aside| {
-                let pairing = self.sites.pairing(memory, aside);
-                let graph = LinkGraph::of(&ranking, pairing)?;
+                let graph = LinkGraph::of(&ranking, self.sites.site_links, memory, aside)?;
                 Ok(write_common_crawl(&graph, aside)?)
             })?
         };

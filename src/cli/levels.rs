@@ -1,10 +1,8 @@
 //! Options of commands that read rankings of pages or sites, and descriptions of a ranking's accuracy.
 
-use std::path::Path;
-
 use cashrank_base::rules::Scope;
 use cashrank_graph::rank::measures::{Accuracy, MEASURES};
-use cashrank_graph::sites::{Level, Pairing, SiteLinks};
+use cashrank_graph::sites::{Level, SiteLinks};
 use cashrank_store::snapshot::{ComputedInfo, LevelRanking, RankingName, Selection, Snapshot};
 use cashrank_store::store::RealDisk;
 use clap::ArgAction;
@@ -163,15 +161,6 @@ pub struct SiteGraphArgs {
 impl SiteGraphArgs {
     pub fn is_usual(&self) -> bool {
         self.site_links == SiteLinks::default()
-    }
-
-    /// Returns the settings for links between sites, which take at most `memory` bytes and are sorted in `folder`.
-    pub fn pairing<'f>(&self, memory: Option<u64>, folder: &'f Path) -> Pairing<'f> {
-        Pairing {
-            links: self.site_links,
-            memory,
-            folder,
-        }
     }
 }
 

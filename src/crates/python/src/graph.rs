@@ -7,7 +7,7 @@ use cashrank_graph::rank::pagerank::{PowerOptions, pagerank_for};
 use cashrank_graph::rank::settle::settle_for;
 use cashrank_graph::rank::{RankOptions, Teleport};
 use cashrank_graph::rows::{Rows, Stop as Ended};
-use cashrank_graph::sites::{Level, Pairing, SiteLinks, site_graph};
+use cashrank_graph::sites::{Level, SiteLinks, site_graph};
 use cashrank_store::snapshot::Snapshot;
 use numpy::{Element, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyImportError, PyTypeError};
@@ -48,12 +48,8 @@ pub fn edges_of(snapshot: &Snapshot, wanted: &Wanted, stop: &Stop) -> cashrank::
         return edges(&rows, wanted.weights, stop);
     }
     let sites = snapshot.sites(wanted.level, None)?;
-    let pairing = Pairing {
-        links: wanted.site_links,
-        memory: None,
-        folder: &std::env::temp_dir(),
-    };
-    let graph = site_graph(&rows, &sites, pairing)?;
+    let folder = std::env::temp_dir();
+    let graph = site_graph(&rows, &sites, wanted.site_links, None, &folder)?;
     edges(&graph, wanted.weights, stop)
 }
 

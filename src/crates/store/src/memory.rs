@@ -12,7 +12,7 @@ use serde::Serialize;
 
 pub use crate::model::{LOOK_EVERY, bytes, check_room, human};
 
-use crate::engine::{self, CHUNK_PAGES, Config, Engine, Index, Storage, log_bytes};
+use crate::engine::{self, CHUNK_PAGES, Config, Engine, Index, Ledger, Storage, log_bytes};
 use crate::{Error, Limits, Result};
 
 const MIB: u64 = 1 << 20;
@@ -145,7 +145,7 @@ pub const ALLOCATION: u64 = 24;
 pub fn pages_with_room(config: &Config, limits: &Limits) -> u64 {
     let most = limits.pages;
     match limits.memory {
-        Some(budget) if !engine::has_room(most) => largest(most, |pages| {
+        Some(budget) if Ledger::new(0, 0, most).is_err() => largest(most, |pages| {
             Need::to_resume(config, pages, Some(budget)).total() <= budget
         }),
         _ => most,

@@ -5,7 +5,7 @@ use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use cashrank::{Error, Result, Store};
-use cashrank_graph::sites::{Level, Pairing, SiteLinks};
+use cashrank_graph::sites::{Level, SiteLinks};
 use cashrank_store::snapshot::links::LinkGraph;
 use cashrank_store::snapshot::{LevelRanking, RankingName};
 use cashrank_store::store::{RealDisk, unfinished};
@@ -100,12 +100,7 @@ impl Args {
         let snapshot = Store::open(&self.store)?.snapshot()?;
         let memory = self.memory.budget();
         let ranking = LevelRanking::open(&RealDisk, snapshot, &name, memory)?;
-        let pairing = Pairing {
-            links: SiteLinks::Once,
-            memory,
-            folder,
-        };
-        let graph = LinkGraph::of(&ranking, pairing)?;
+        let graph = LinkGraph::of(&ranking, SiteLinks::Once, memory, folder)?;
         write_names(&graph, &beside(basename, "urls"))?;
         let stats = write_arcs(&graph, ranking.len(), basename)?;
         let nodes = stats.num_nodes;

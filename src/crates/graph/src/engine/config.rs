@@ -19,7 +19,6 @@ pub struct Config {
     /// Estimator of importance; `None` selects the window's default ([`WindowPolicy::estimator`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     estimator: Option<Estimator>,
-    /// Treatment of links from a page to itself.
     pub self_links: SelfLinks,
     /// Weights of links by their kind.
     #[serde(default, skip_serializing_if = "Follow::is_default")]
@@ -27,9 +26,8 @@ pub struct Config {
     /// Number of marks kept besides the start of the stream, 0 to 64.
     pub marks: u8,
     /// Number of rounds without a visit, 1 to 12, after which a page's cash is recycled; pages never visited or gone
-    /// are recycled at the end of every round. With 0 nothing is recycled and the ledger is the paper's. A round of a
-    /// growing crawl is much shorter than a pass over the pages it finds: with fewer than 8, pages are recycled before
-    /// the first pass ends, and their rows count as partly empty.
+    /// are recycled at the end of every round. With 0 nothing is recycled and the ledger is the paper's. With fewer
+    /// than 8, pages of a growing crawl are recycled before the first pass over them ends.
     pub recycle_after: u8,
     /// With [`WindowPolicy::Auto`]: the earliest start of a window, as an age; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,7 +60,6 @@ impl Config {
         Ok(())
     }
 
-    /// Returns the damping in 1/2^32, as the ledger uses it.
     pub fn damping_units(&self) -> u64 {
         self.damping
     }
@@ -122,7 +119,6 @@ impl Config {
         self.marks > 0 && self.window.uses_marks(self.estimator())
     }
 
-    /// Checks the limits and combinations that the types do not enforce.
     pub fn check(&self) -> Result<()> {
         let (window, estimator) = (self.window, self.estimator());
         let chooses = window == WindowPolicy::Auto;

@@ -31,7 +31,6 @@ use crate::model::Fetches;
 /// Window of the history from which an estimate is read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Window {
-    /// Policy that selected the window.
     pub policy: WindowPolicy,
     /// Number of the mark at which the window begins; 0 is the start of the stream.
     pub mark: u64,
@@ -140,9 +139,8 @@ struct Bases<'p> {
     /// Marks, each with the cells of the leading pages of the chunk that existed at the mark.
     marks: Vec<(CashMark, Vec<u64>)>,
     admissions: AdmissionCursor<'p>,
-    /// Number of pages of the chunk that existed at all marks.
+    /// Number of pages of the chunk that existed at all marks, and the admissions of the others.
     known: usize,
-    /// Admissions of the remaining pages of the chunk.
     admitted: Vec<Admission>,
 }
 
@@ -198,15 +196,13 @@ pub struct Estimation<'p> {
     config: &'p Config,
     /// Totals with the waiting cash counted as distributed, as of the end of a round.
     now: Totals,
-    window: Window,
-    /// Mark at which the window begins.
+    pub window: Window,
     base: CashMark,
     /// G at the start of a window of measures.
     start: u128,
 }
 
 impl<'p> Estimation<'p> {
-    /// Reads the cells and marks, and selects the window by the policy.
     pub fn begin(view: &'p dyn HistoryView, config: &'p Config) -> Result<Estimation<'p>> {
         let waiting = waiting_cash(view, config)?;
         let mut now = *view.totals();
@@ -257,10 +253,6 @@ impl<'p> Estimation<'p> {
             base,
             start,
         })
-    }
-
-    pub fn window(&self) -> &Window {
-        &self.window
     }
 
     /// Passes the fetches and scores of all pages to `each` in blocks of at most [`CHUNK_PAGES`], with the first page of
@@ -317,7 +309,6 @@ impl<'p> Estimation<'p> {
     }
 }
 
-/// Page as seen by an estimate.
 struct EstimatePage<'r> {
     /// Rows of the page, oldest first.
     rows: &'r [HistoryRow],
@@ -534,8 +525,7 @@ impl Histories {
 ///
 /// - For a window that began at G = `since`: the units that it distributed since, over the window's length.
 /// - For a window of the last visits: the units that it distributed in them and holds, over the time since the visit
-///   before them. If that was its admission, one turnover is added for its endowment, as in `whole`'s (H + cash)/(G +
-///   supply). Not in the paper, where all pages exist from the start.
+///   before them. If that was its admission, one turnover is added for its endowment, which is not in the paper.
 fn measured(
     page: &EstimatePage<'_>,
     since: Option<u128>,

@@ -18,7 +18,6 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Admission {
     pub first: u64,
-    /// Value of A at the admission.
     pub paid: u64,
     /// Value of G at the admission; 0 if the policy does not need it.
     pub clock: u128,
@@ -65,15 +64,6 @@ pub(super) struct HistoryNote {
 }
 
 impl HistoryNote {
-    /// Returns the note of a fetch with these flags.
-    pub fn of_fetch(flags: u64, fetched: Option<Time>) -> HistoryNote {
-        HistoryNote {
-            page: flags | fetched.map_or(0, |_| FETCHED),
-            fetched: fetched.unwrap_or(0),
-            ..HistoryNote::default()
-        }
-    }
-
     fn time(&self) -> Option<Time> {
         (self.page & FETCHED != 0).then_some(self.fetched)
     }
@@ -88,7 +78,7 @@ const _: () = assert!(
 );
 
 /// Flag: the note has the time of a fetch.
-const FETCHED: u64 = 1;
+pub(super) const FETCHED: u64 = 1;
 pub(super) const VISITED: u64 = 2;
 /// Flag: the record is a fetch of the page, not a replayed record.
 pub(super) const REACHED: u64 = 4;
@@ -109,11 +99,7 @@ impl Notes {
         }
     }
 
-    pub fn len(&self) -> usize {
-        self.notes.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.notes.is_empty()
     }
 
@@ -148,7 +134,6 @@ impl Notes {
         }
     }
 
-    /// Passes all notes to `run`, and clears them.
     pub(super) fn cut(&mut self, run: impl FnOnce(&mut Notes) -> Result<()>) -> Result<()> {
         run(self)?;
         self.notes.clear();
@@ -252,7 +237,6 @@ impl<'a> AdmissionCursor<'a> {
     }
 }
 
-/// Stream of rows in page order.
 pub type Rows<'a> = Box<dyn Iterator<Item = Result<HistoryRow>> + 'a>;
 
 /// Reader of a run's rows in page order: each call adds the next rows to the empty vector, or none at the end.
@@ -286,7 +270,6 @@ pub fn merge<'a>(
 pub struct RunReader<'a> {
     blocks: Blocks<'a>,
     block: Vec<HistoryRow>,
-    /// Number of rows of the block that were consumed.
     taken: usize,
 }
 
@@ -309,7 +292,6 @@ impl RunReader<'_> {
         Ok(&self.block[self.taken..])
     }
 
-    /// Takes the next buffered rows whose pages fit.
     pub fn take_while(&mut self, fits: impl Fn(u64) -> bool) -> Result<&[HistoryRow]> {
         let rows = self.ahead()?.iter().take_while(|row| fits(row.page));
         let rows = rows.count();
@@ -432,8 +414,6 @@ const RUNS_MERGED: usize = 65;
 ///    row, at least half of them disappear; where it keeps measures, the kept rows are never more than doubled;
 /// 2. of more than [`RUNS_MAX`], the [`RUNS_MERGED`] with the fewest rows: so a row is merged log(rows) /
 ///    log([`RUNS_MERGED`]) times.
-///
-/// A merge needs additional space of the size of its input until the commit frees the old runs.
 pub fn mergeable(runs: &[(u64, u64)], marks: &[CashMark], pages: u64) -> Option<Range<usize>> {
     let window = |interval: u64| marks.iter().rposition(|mark| mark.number <= interval);
     let mut end = runs.len();

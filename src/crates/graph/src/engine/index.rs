@@ -76,7 +76,6 @@ impl Probe {
     }
 }
 
-/// Returns the number of homes of a segment for `pages` pages in all.
 fn homes_for(pages: u64) -> usize {
     ((pages >> SEGMENT_BITS) as usize * 5 / 4).max(LEAST_HOMES)
 }
@@ -224,7 +223,6 @@ const SMALL: usize = 1 << 15;
 const FULL: (usize, usize) = (7, 8);
 /// Number of homes per entry that a segment of hashes never reaches.
 const CROWDED: usize = 8;
-/// Number of slots to the next cache line.
 const NEXT_LINE: usize = 6;
 
 /// Entry of a segment, little-endian: the last eight bytes are the word that is searched, with the high bits of the
@@ -241,11 +239,8 @@ fn word_of(slot: Slot) -> u64 {
 /// Mapping from tags to homes and slot contents, for a given number of homes.
 #[derive(Clone, Copy)]
 struct SegmentLayout {
-    /// Number of homes, at least [`LEAST_HOMES`].
     homes: u64,
-    /// L, see the module documentation.
     log: u32,
-    /// Mask of the bits of a word that belong to the page number.
     page_mask: u64,
 }
 

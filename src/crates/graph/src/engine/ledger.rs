@@ -58,9 +58,7 @@ pub struct Totals {
     /// Number of visits, without recyclings.
     pub visits: u64,
     pub rounds: u64,
-    /// Number of records in the current round so far.
     pub round_records: u64,
-    /// Number of records after which the current round ends.
     pub round_length: u64,
 }
 
@@ -72,7 +70,6 @@ impl Totals {
         }
     }
 
-    /// Returns the supply of cash: pages x [`ENDOWMENT`].
     pub fn supply(&self) -> u128 {
         u128::from(self.pages) * u128::from(ENDOWMENT)
     }
@@ -94,7 +91,6 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Splits `units` over links whose weights sum to `weight`.
     pub fn over(units: u64, damping: u64, weight: u64) -> Shares {
         Shares {
             damped: damped(units, damping),
@@ -123,7 +119,6 @@ pub struct Ledger {
     totals: Totals,
     /// Damping x 2^32.
     damping: u64,
-    /// Number of rounds without a visit after which a page's cash is recycled; 0 disables recycling.
     recycle_after: u8,
 }
 
@@ -148,14 +143,8 @@ pub fn checked_damping(damping: f64) -> Result<u64> {
     Ok(damping_units(damping))
 }
 
-/// Returns true if the system grants the address space for a ledger of this many pages.
-pub fn has_room(pages: u64) -> bool {
-    Ledger::new(0, 0, pages).is_ok()
-}
-
 impl Ledger {
-    /// Creates an empty ledger with room for `limit` pages (address space only). `damping` is in 1/2^32
-    /// ([`Config::damping_units`](super::Config::damping_units)); `recycle_after` is at most 12.
+    /// Creates an empty ledger with address space for `limit` pages. `damping` is in 1/2^32.
     pub fn new(damping: u64, recycle_after: u8, limit: u64) -> Result<Ledger> {
         let limit = limit.min(PageId::LIMIT) as usize;
         Ok(Ledger {
@@ -199,7 +188,6 @@ impl Ledger {
         &self.cells[..self.totals.pages as usize]
     }
 
-    /// Returns the ages of all pages, packed two per byte ([`age`]).
     pub fn ages(&self) -> &[u8] {
         &self.ages[..(self.totals.pages as usize).div_ceil(2)]
     }
@@ -216,7 +204,6 @@ impl Ledger {
         age_at(&self.ages, page.0)
     }
 
-    /// Prefetches the memory that visits and links to targets need.
     pub fn prefetch(&self, visited: impl Iterator<Item = PageId>, targets: &[PageId]) {
         for page in targets {
             prefetch_index(&*self.cells, page.index());
@@ -233,7 +220,6 @@ impl Ledger {
         *byte = (*byte & !(15 << shift)) | (value << shift);
     }
 
-    /// Admits the next page with its endowment.
     pub fn admit(&mut self) -> Result<PageId> {
         let page = PageId(self.totals.pages);
         if page.0 >= self.page_limit() {

@@ -13,12 +13,12 @@ use crate::graph::{self, LatestRows, node};
 use crate::model::{Fetches, Limits, Page};
 use crate::{Error, Result};
 
-/// Names, history and marks held in memory.
 #[derive(Default)]
 pub struct InMemory {
     names: Vec<Box<[u8]>>,
     admissions: Vec<Admission>,
-    runs: Vec<(u64, Vec<HistoryRow>)>,
+    /// Runs of the history, each with its mark interval.
+    pub runs: Vec<(u64, Vec<HistoryRow>)>,
     marks: Vec<(u64, Vec<u64>)>,
     /// Links of all pages, if importance may be settled over them.
     rows: Option<LatestRows>,
@@ -71,7 +71,6 @@ impl Storage for InMemory {
 /// Ranking of all pages, and the window that it was read from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranking {
-    /// Window of the ranking, with its certificate.
     pub window: Window,
     /// Ranked pages, in number order.
     pub pages: Vec<Page<'static>>,
@@ -97,11 +96,6 @@ impl Engine<InMemory> {
         Engine::with_storage(config, Limits::default().pages, storage)
     }
 
-    pub fn history_rows(&self) -> u64 {
-        let runs = self.storage().runs.iter();
-        runs.map(|(_, rows)| rows.len() as u64).sum()
-    }
-
     /// Returns the links of all pages as of their last visits; `None` if the settings ask for importance over a period.
     pub fn rows(&self) -> Option<&dyn crate::rows::Rows> {
         let rows = self.storage().rows.as_ref()?;
@@ -125,7 +119,7 @@ impl Engine<InMemory> {
         let estimation = Estimation::begin(engine, config)?;
         let window = match scores {
             Some(scores) => Window::settled(config, scores),
-            None => estimation.window().clone(),
+            None => estimation.window.clone(),
         };
         let mut read = Vec::new();
         estimation.blocks(|first, pages| {

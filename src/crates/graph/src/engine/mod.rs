@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Batch, BatchEntry, Digest, FetchTotals, Time, What};
 use crate::rules::Shard;
 use crate::{Error, Result};
-use history::{FAILED, HistoryNote, REACHED, VISITED};
+use history::{FAILED, FETCHED, HistoryNote, REACHED, VISITED};
 
 pub use crate::model::{Fingerprint, Page, PageId, SelfLinks};
 pub use cells::Cells;
@@ -37,7 +37,7 @@ pub use history::{
 pub use index::{Index, IndexSegment, LEAST_SLOTS, Probe, SEGMENTS, Slot};
 pub use ledger::{
     CHUNK_PAGES, ENDOWMENT, Ledger, ROUND_MIN, Shares, TargetLinks, Totals, age, check_law,
-    checked_damping, damping_units, has_room,
+    checked_damping, damping_units,
 };
 pub use memory::{InMemory, Ranking, ranks};
 pub use row::{HistoryRow, NO_TIME, RowFetches, RowPolicy, digest_of};
@@ -88,15 +88,6 @@ pub struct EngineState {
     pub fetch_times: FetchTimes,
 }
 
-impl EngineState {
-    pub fn start() -> EngineState {
-        EngineState {
-            totals: Totals::start(),
-            ..EngineState::default()
-        }
-    }
-}
-
 /// Adaptive OPIC over a stream of records.
 pub struct Engine<S = InMemory> {
     config: Config,
@@ -117,7 +108,6 @@ pub struct Engine<S = InMemory> {
 }
 
 impl<S: Storage> Engine<S> {
-    /// Creates an empty engine that accepts at most `page_limit` pages.
     pub fn with_storage(config: Config, page_limit: u64, storage: S) -> Result<Engine<S>> {
         config.check()?;
         let damping = config.damping_units();
@@ -170,7 +160,6 @@ impl<S: Storage> Engine<S> {
         &self.ledger
     }
 
-    /// Returns the retained marks, oldest first.
     pub fn marks(&self) -> &[CashMark] {
         &self.state.marks
     }
@@ -179,7 +168,6 @@ impl<S: Storage> Engine<S> {
         &self.state.counters
     }
 
-    /// Sets the number of rows at which the log is cut into a run.
     pub fn cut_log_at(&mut self, rows: usize) {
         self.log.full = rows;
     }
@@ -202,12 +190,6 @@ impl<S: Storage> Engine<S> {
         &self.storage
     }
 
-    /// Counts an entry that does not concern a page.
-    pub fn count(&mut self, entry: &BatchEntry) {
-        debug_assert!(!entry.what.is_of_page());
-        self.state.counters.take(entry.what, &entry.counts);
-    }
-
     /// Applies an entry, whose pages were admitted. `links` are the distinct targets of a visit or, of an unchanged
     /// page, the page with the same content. `totals` are those of the page's fetches so far, if the record gives these
     /// instead of one fetch. After an error the engine must not be used.
@@ -227,7 +209,7 @@ impl<S: Storage> Engine<S> {
         self.state.counters.take(what, &entry.counts);
         let has_totals = totals.is_some();
         let totals = totals.filter(|_| !self.is_replay);
-        let fetch = self.fetch(entry.fetched_at, totals.is_some());
+        let mut fetch = self.fetch(entry.fetched_at, totals.is_some());
         match what {
             What::Visit | What::Gone => {
                 let gone = what == What::Gone;
@@ -248,15 +230,8 @@ impl<S: Storage> Engine<S> {
             }
             What::Failed if has_totals => self.look(page, fetch, totals),
             What::Failed if !self.is_replay => {
-                let flags = fetch.page & !REACHED | FAILED;
-                self.look(
-                    page,
-                    HistoryNote {
-                        page: flags,
-                        ..fetch
-                    },
-                    None,
-                );
+                fetch.page = fetch.page & !REACHED | FAILED;
+                self.look(page, fetch, None);
             }
             What::Failed | What::Skipped(_) | What::OutOfScope | What::OtherShard | What::Other => {
             }
@@ -306,7 +281,6 @@ impl<S: Storage> Engine<S> {
         )))
     }
 
-    /// Returns true if an earlier visit left a row of the page.
     fn has_row(&self, page: PageId) -> bool {
         !matches!(self.ledger.age(page), age::NEVER | age::COMPLETED)
     }
@@ -318,9 +292,13 @@ impl<S: Storage> Engine<S> {
             let latest = self.state.fetch_times.latest().filter(|_| !has_totals);
             latest.map(|(time, _)| time)
         };
-        let flags = if self.is_replay { 0 } else { REACHED };
         let fetched = fetched_at.or_else(latest).filter(|_| !self.is_replay);
-        HistoryNote::of_fetch(flags, fetched)
+        let flags = if self.is_replay { 0 } else { REACHED };
+        HistoryNote {
+            page: flags | fetched.map_or(0, |_| FETCHED),
+            fetched: fetched.unwrap_or(0),
+            ..HistoryNote::default()
+        }
     }
 
     /// Logs a fetch that was not a visit.
@@ -388,10 +366,6 @@ impl<S: Storage> Engine<S> {
         let clock = self.ledger.totals().clock;
         let start = window.start(clock, pages, &self.state.times);
         self.state.window_start = self.state.window_start.max(start);
-        self.make_mark()
-    }
-
-    fn make_mark(&mut self) -> Result<()> {
         if !self.config.makes_marks() {
             return Ok(());
         }
@@ -411,7 +385,6 @@ impl<S: Storage> Engine<S> {
         Ok(())
     }
 
-    /// Passes the log to the storage as a run.
     pub fn flush_log(&mut self) -> Result<()> {
         if self.log.is_empty() {
             return Ok(());
@@ -458,7 +431,7 @@ impl<S: Storage> Engine<S> {
     pub fn apply_entry(&mut self, batch: &Batch, at: usize) -> Result<()> {
         let entry = &batch.entries[at];
         if !entry.what.is_of_page() {
-            self.count(entry);
+            self.state.counters.take(entry.what, &entry.counts);
             return Ok(());
         }
         self.check_room(batch, entry.names_end, self.page_limit())?;

@@ -27,7 +27,6 @@ pub struct HistoryRow {
     pub cash: u128,
     /// Number of visits, without recyclings.
     pub visits: u64,
-    /// Time of the last fetch, if times are known.
     pub last_fetch: Option<Time>,
     /// G at the measure; 0 if there is no measure or the policy does not need it.
     pub clock: u128,
@@ -89,7 +88,6 @@ pub struct RowFetches {
     pub reached: bool,
     /// Digest of the first observation that has one.
     pub first: Digest,
-    /// Digest of the last observation that has one.
     pub last: Digest,
     /// Number of comparisons between consecutive observations.
     pub compared: u32,
@@ -261,7 +259,6 @@ impl RowPolicy {
         self != RowPolicy::Sums
     }
 
-    /// Returns true if measures are kept separately.
     pub fn keeps_measures(self) -> bool {
         matches!(self, RowPolicy::Since { .. } | RowPolicy::Last(_))
     }
@@ -368,8 +365,7 @@ fn interpolate(state: &mut HistoryRow, next: &HistoryRow) {
 }
 
 /// Flag in a state's `pages`: the rest is the weight of its default history, in units of 1/[`WEIGHT_ONE`]. States of
-/// earlier versions have the number of pages there, which is smaller than the flag, and include the default, then the
-/// mean importance, in their cash.
+/// earlier versions have the number of pages there, and include the mean importance in their cash.
 const WEIGHTED: u64 = 1 << 34;
 const _: () = assert!(WEIGHTED > PageId::LIMIT);
 const WEIGHT_ONE: f64 = (1u64 << 32) as f64;

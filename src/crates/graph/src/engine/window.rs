@@ -37,7 +37,6 @@ pub enum WindowPolicy {
 pub const MEASURES_MAX: u32 = 1000;
 
 impl WindowPolicy {
-    /// Ways to write a window, each with a short description.
     pub const FORMS: [(&'static str, &'static str); 6] = [
         ("auto", "since the mark that gives the best certificate"),
         ("whole", "all of it"),
@@ -109,9 +108,8 @@ impl WindowPolicy {
         }
     }
 
-    /// Returns the marks at which the window may begin; the best is taken. `marks` are oldest first and begin with the
-    /// start of the stream, `start` is G at the window's start, and marks before `oldest` are excluded. Empty if the
-    /// window does not begin at marks.
+    /// Returns the marks at which the window may begin, if it begins at marks. `marks` are oldest first and begin with the
+    /// start of the stream, `start` is G at the window's start, and marks before `oldest` are excluded.
     pub(super) fn candidates<'m>(
         self,
         marks: &[&'m CashMark],
@@ -259,7 +257,6 @@ impl FromStr for Span {
     }
 }
 
-/// Number of parts into which the time of a window is divided.
 const PARTS: Time = 64;
 /// Largest forward jump of time, in seconds, that is accepted at once; a larger one must be confirmed by the next record.
 const LEAP_MAX: Time = 365 * 24 * 60 * 60;
@@ -330,9 +327,8 @@ pub struct CashMark {
     pub totals: Totals,
 }
 
-/// Returns the index of the mark to drop, never one of the newest two if there are more; `marks` are oldest first and
-/// end with the new one. The mark dropped is the one whose neighbours' ages are closest in proportion, so ages grow
-/// geometrically.
+/// Returns the index of the mark to drop, never one of the newest two if there are more: the one whose neighbours' ages
+/// are closest in proportion, so ages grow geometrically. `marks` are oldest first.
 fn superfluous(marks: &[CashMark]) -> usize {
     let now = marks.last().map_or(0, |newest| newest.totals.rounds);
     let age = |at: usize| u128::from(now - marks[at].totals.rounds);

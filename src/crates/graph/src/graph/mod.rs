@@ -127,8 +127,7 @@ pub struct LinkRows<W = u64> {
     weights: Vec<W>,
 }
 
-/// Returns the start of each node's row, with an entry for each occurrence of the node in `of`, and the number of
-/// entries. While rows are filled, starts become ends.
+/// Returns the start of each node's row, with an entry for each occurrence of the node in `of`, and their number.
 fn starts(nodes: usize, of: &[u32]) -> (Vec<usize>, usize) {
     let mut ends = vec![0; nodes];
     for &node in of {
@@ -362,7 +361,6 @@ impl LatestRows {
         }
     }
 
-    /// Returns the links of a page; empty without a row.
     pub fn get(&self, page: u32) -> Links<'_> {
         match self.rows.get(page as usize) {
             Some(Some((at, _))) => self.log.at(*at as usize),
@@ -385,7 +383,6 @@ impl LatestRows {
         table
     }
 
-    /// Returns the table of the rows of all known pages.
     pub fn into_table(self) -> Graph {
         self.table(self.rows.len().max(self.pages as usize))
     }

@@ -65,7 +65,6 @@ pub struct Comparison {
     pub top: Vec<TopK>,
     /// Extrapolated rank-biased overlap, 0 to 1, in which the best ranks weigh most: see [`rbo`].
     pub rank_biased_overlap: f64,
-    /// Parameter p of the overlap.
     pub rank_biased_overlap_p: f64,
 }
 
@@ -73,7 +72,6 @@ pub struct Comparison {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TopK {
     pub k: u64,
-    /// Number of pages among the k best of both sides.
     pub common: u64,
     pub overlap: f64,
 }
@@ -310,7 +308,6 @@ impl<T> BestItems<T> {
         }
     }
 
-    /// Returns the best items, best first.
     pub fn finish(mut self, order: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
         self.kept.sort_unstable_by(order);
         self.kept.truncate(self.count);

@@ -69,9 +69,8 @@ fn unfit(score: f64) -> Option<&'static str> {
 /// - one bare number per line: the names are `0`, `1`, ... in the order of the lines, not counting a header.
 ///
 /// The first line may be a header, whose score is not a number and does not begin with a digit, sign or point. A byte
-/// order mark, carriage returns at line ends and spaces around a number are dropped. `label` names the input in errors.
-/// A line may have at most `limits.line_bytes`. [`Error::BadRecord`] has the number from 1 of the first invalid line (a
-/// blank one is invalid) and the offset of its first byte.
+/// order mark, carriage returns at line ends and spaces around a number are dropped. `label` names the input in errors:
+/// [`Error::BadRecord`] has the number from 1 of the first invalid line, such as a blank one, and its offset.
 pub fn read_each_score(
     mut input: impl BufRead,
     label: &str,

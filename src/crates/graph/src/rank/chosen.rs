@@ -166,9 +166,8 @@ impl ChosenPages {
         Ok(skipped)
     }
 
-    /// Returns the teleport vector of the pages, or of their sites, and the lines that were skipped. Fails with
-    /// [`Error::Missing`] if no line matches a page; [`Error::Usage`] if the weights sum to 0 or to more than 2^32, or
-    /// if a line looks like a misspelt rule.
+    /// Returns the teleport vector of the pages, or of their sites, and the skipped lines. Fails with [`Error::Missing`]
+    /// if no line matches a page; [`Error::Usage`] if weights sum to 0 or to more than 2^32, or a rule seems misspelt.
     pub fn teleport(self, sites: Option<&Sites>) -> Result<(Teleport, SkippedLines)> {
         let skipped = self.skipped()?;
         if self.found == 0 {

@@ -11,10 +11,9 @@ use super::measures::{MeasureOptions, MeasureSpec, Measured, Uses};
 use super::settle::Watch;
 use crate::rows::Rows;
 use crate::rules::list::SkippedLines;
-use crate::sites::{Level, Pairing, SiteLinks, Sites, SitesBuilder, site_graph};
+use crate::sites::{Level, SiteLinks, Sites, SitesBuilder, site_graph};
 use crate::{Error, Result};
 
-/// Request for a computation: a measure, its level and its parameters.
 #[derive(Debug, Clone)]
 pub struct Computing {
     pub measure: &'static MeasureSpec,
@@ -47,9 +46,7 @@ pub struct MeasureResult {
     pub measured: Measured,
     pub links: u64,
     pub parameters: MeasureParameters,
-    /// Sites of the pages, if sites are ranked.
     pub sites: Option<Sites>,
-    /// Lines of the list of chosen pages that were skipped.
     pub skipped: SkippedLines,
 }
 
@@ -78,9 +75,9 @@ impl Computing {
         }
     }
 
-    /// Computes the measure from the links and names of pages; reading names takes `reading` bytes. Links between sites
-    /// are sorted through temporary files in `folder`. Returns `None` if it was stopped before anything was known. Fails with [`Error::Unsupported`] if there are no sites, [`Error::Missing`]
-    /// if no page was chosen; errors of [`MeasureSpec::compute`].
+    /// Computes the measure, with temporary files in `folder`; reading names takes `reading` bytes. Returns `None` if it
+    /// was stopped before anything was known. Fails with [`Error::Unsupported`] if there are no sites, with
+    /// [`Error::Missing`] if no page was chosen, and like [`MeasureSpec::compute`].
     pub fn compute(
         &self,
         rows: &dyn Rows,
@@ -111,12 +108,7 @@ impl Computing {
         let mut nodes = rows;
         if let Some(sites) = &sites {
             let left = |taken| options.memory.map(|memory| memory.saturating_sub(taken));
-            let pairing = Pairing {
-                links: self.site_links,
-                memory: left(sites.bytes()),
-                folder,
-            };
-            graph = site_graph(rows, sites, pairing)?;
+            graph = site_graph(rows, sites, self.site_links, left(sites.bytes()), folder)?;
             options.memory = left(sites.bytes() + graph.bytes());
             nodes = &graph;
         }

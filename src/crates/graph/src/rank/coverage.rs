@@ -150,10 +150,9 @@ impl SeedShares {
 /// Finds the seeds if none are given: the pages that were fetched, and not found gone, before any link to them was
 /// seen.
 ///
-/// Pages are numbered in the order of their first appearance, and rows lie in the order in which pages were last
-/// fetched. So a page that was fetched once is a seed if no page with a smaller number links to it from an earlier row;
-/// pages with later rows found it already known. The first state of a page in `reread`, which was fetched more than
-/// once, is unknown: it counts as fetched before all others.
+/// Pages are numbered in the order of their first appearance, and rows lie in the order of last fetches. So a page that
+/// was fetched once is a seed if no page with a smaller number links to it from an earlier row. Pages in `reread`, which
+/// were fetched more than once, count as fetched before all others.
 pub fn seeds(rows: &dyn Rows, reread: &Bits) -> Result<Vec<u32>> {
     let (mut found, mut linked) = (Bits::new(rows.pages()), Bits::new(rows.pages()));
     let mut gone = Bits::new(rows.pages());

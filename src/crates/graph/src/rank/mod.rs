@@ -104,9 +104,7 @@ impl Teleport {
         Ok(teleport)
     }
 
-    /// Creates a vector from finite weights of at least 0, rounded by [`whole_numbers`]. Their sum may be up to 2^53,
-    /// and settling gets no closer than 2^-58 per unit of the sum, while exact PageRank does. Fails with
-    /// [`Error::Usage`] if all weights are 0.
+    /// Creates a vector like [`Teleport::new`] from finite weights of at least 0, rounded by [`whole_numbers`].
     pub fn of_floats(weights: &[f64]) -> Result<Teleport> {
         Teleport::new(whole_numbers(weights).into_iter())
     }
@@ -123,7 +121,6 @@ impl Teleport {
         Ok(Teleport { weights, sum })
     }
 
-    /// Checks that there is a weight for each of `pages` pages.
     fn check(&self, pages: u64) -> Result<()> {
         let weights = self.weights.len() as u64;
         if self.is_uniform() || weights == pages {
@@ -138,7 +135,6 @@ impl Teleport {
         self.weights.is_empty()
     }
 
-    /// Returns the sum of the weights, given the number of pages.
     pub fn sum(&self, pages: u64) -> u64 {
         if self.is_uniform() { pages } else { self.sum }
     }

@@ -74,9 +74,8 @@ pub fn pagerank(graph: &Graph, options: PowerOptions) -> Result<PageRank> {
     pagerank_for(graph, options, &Teleport::default())
 }
 
-/// Computes personalised PageRank, with a virtual page that pays nodes by weights. Fails with
-/// [`Error::Usage`](crate::Error::Usage) if `teleport` does not have a weight for each node, or an option is out of
-/// range.
+/// Computes personalised PageRank, with a virtual page that pays nodes by weights. Fails with [`Error::Usage`] if
+/// `teleport` does not have a weight for each node, or an option is out of range.
 pub fn pagerank_for(graph: &Graph, options: PowerOptions, teleport: &Teleport) -> Result<PageRank> {
     teleport.check(graph.nodes() as u64)?;
     let PowerOptions { damping, residual } = options;

@@ -10,9 +10,8 @@ pub trait Peers: Send {
     fn shards(&self) -> usize;
     /// Returns the numbers of the shards of this process, ascending.
     fn local(&self) -> &[usize];
-    /// Exchanges messages between shards (all-to-all). `outgoing[i][to]` is the message of the i-th local shard to
-    /// shard `to`; the result has at `[i][from]` the message from shard `from` to the i-th local shard. Messages may be
-    /// empty.
+    /// Exchanges messages between shards (all-to-all), which may be empty. `outgoing[i][to]` is that of the i-th local
+    /// shard to shard `to`; the result has at `[i][from]` that from shard `from` to the i-th local shard.
     fn exchange(&mut self, outgoing: Vec<Vec<Vec<u8>>>) -> Result<Vec<Vec<Vec<u8>>>>;
     /// Gathers a message of each process in all processes, in the order of the processes (all-gather).
     fn gather(&mut self, own: Vec<u8>) -> Result<Vec<Vec<u8>>>;

@@ -12,12 +12,10 @@ use crate::{Error, Result};
 /// Bounds on the share that was read of what readers who start at the seeds see.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Covered {
-    /// Number of records read until the snapshot.
     pub records: u64,
     /// Number of known pages; in a shard, of its own pages.
     pub pages: u64,
     pub read: u64,
-    /// Number of pages at which readers start.
     pub seeds: u64,
     pub seeds_read: u64,
     pub damping: f64,

@@ -81,14 +81,12 @@ pub struct LinkSweep {
     pub links_kept: u64,
 }
 
-/// Other end of a link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LinkTarget {
     pub url: String,
     /// 1 + the number of pages of strictly greater importance.
     pub rank: u64,
     pub importance: f64,
-    /// Result of the page's fetches.
     pub state: Option<PageState>,
     /// Weight of the link; `None` if all links of its page weigh the same.
     #[serde(skip_serializing_if = "Option::is_none")]

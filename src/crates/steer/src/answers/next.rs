@@ -45,10 +45,14 @@ pub enum Takes {
 impl Parameter {
     /// Checks a value. The error says what would be valid.
     pub fn check(&self, value: &str) -> Read<()> {
+        self.read(value, &mut NextOptions::default())
+    }
+
+    fn read(&self, value: &str, asked: &mut NextOptions) -> Read<()> {
         if self.takes == Takes::Nothing {
             flag(value)?;
         }
-        (self.set)(&mut NextOptions::default(), value)
+        (self.set)(asked, value)
     }
 }
 
@@ -160,10 +164,11 @@ impl NextOptions {
     /// Parses parameters by name, as in `[("strategy", "fica:k=1000"), ("per-host", "2")]`. The guide describes all of
     /// them. Fails with [`Error::Usage`] if a name or value is invalid, or parameters contradict each other.
     pub fn of(given: &[(impl AsRef<str>, impl AsRef<str>)]) -> Result<NextOptions> {
-        let owned = |(name, value): &(_, _)| (text(name), text(value));
-        let given: Vec<(String, String)> = given.iter().map(owned).collect();
+        let given = given.iter();
+        let given = given.map(|(name, value)| (name.as_ref(), value.as_ref()));
+        let given: Vec<(&str, &str)> = given.collect();
         let asked = NextOptions::read(&given).map_err(Error::Usage)?;
-        let names_order = given.iter().any(|(name, _)| name == "strategy");
+        let names_order = given.iter().any(|(name, _)| *name == "strategy");
         if names_order && asked.which == PageSelection::Refetch && !asked.strategy.spec().by_cash {
             let text = "`strategy`: of all orders only greedy is one of pages to fetch again; leave it or `refetch` out";
             return Err(Error::Usage(text.into()));
@@ -175,24 +180,22 @@ impl NextOptions {
         Ok(asked)
     }
 
-    fn read(given: &[(String, String)]) -> Read<NextOptions> {
+    fn read(given: &[(&str, &str)]) -> Read<NextOptions> {
         let mut asked = NextOptions::default();
-        for (at, (name, value)) in given.iter().enumerate() {
+        for (at, &(name, value)) in given.iter().enumerate() {
             let Some(parameter) = NEXT.iter().find(|known| known.name == name) else {
                 return Err(unknown(name, &NEXT.each_ref().map(|known| known.name)));
             };
             for (other, _) in &given[..at] {
-                if parameter.excludes.contains(&&**other) {
+                if parameter.excludes.contains(other) {
                     return Err(format!("{name}: cannot be combined with {other}"));
                 }
-                if other == name && !matches!(parameter.takes, Takes::Values(_)) {
+                if *other == name && !matches!(parameter.takes, Takes::Values(_)) {
                     return Err(format!("{name}: given more than once"));
                 }
             }
-            let checked = parameter.check(value);
-            checked
-                .and_then(|()| (parameter.set)(&mut asked, value))
-                .map_err(|why| format!("{name}: {why}"))?;
+            let read = parameter.read(value, &mut asked);
+            read.map_err(|why| format!("{name}: {why}"))?;
         }
         Ok(asked)
     }
@@ -296,10 +299,6 @@ impl NextOptions {
 pub struct SkippedOf {
     pub excluded: SkippedLines,
     pub seeds: SkippedLines,
-}
-
-fn text(of: &impl AsRef<str>) -> String {
-    of.as_ref().to_owned()
 }
 
 type Read<T> = std::result::Result<T, String>;

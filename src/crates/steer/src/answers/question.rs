@@ -16,16 +16,13 @@ const TEXT_MAX: usize = 1_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Question {
     pub name: String,
-    /// Maximum number of rows in the answer.
     pub n: usize,
     pub urls: Vec<String>,
     pub ranking: RankingName,
     pub selection: Selection,
-    /// Part of the URLs of pages.
     pub text: Option<String>,
     /// Number of pages or kept links that are searched.
     pub within: Option<u64>,
-    /// True for links to the page.
     pub incoming: bool,
     pub certain_only: bool,
 }

@@ -153,21 +153,18 @@ pub struct Top {
     pub snapshot: String,
     pub records: u64,
     pub pages: u64,
-    /// Certified bound on the L1 error.
     pub bound_l1: Option<f64>,
     /// Number of the first positions that are certain; absent without a bound.
     pub certain_top: Option<u64>,
     /// Ranking that is shown, unless it is the snapshot itself.
     #[serde(flatten)]
     pub of: Option<RankingOf>,
-    /// Pages or sites, best first.
     pub top: Vec<Page<'static>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RankingOf {
     pub level: Level,
-    /// Number of ranked pages or sites.
     pub count: u64,
     /// Header of the ranking, if it was computed by a measure.
     pub computed: Option<ComputedInfo>,

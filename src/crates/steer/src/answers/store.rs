@@ -1,14 +1,17 @@
 //! Store as readers see it. Nothing here takes the store's lock, except for [`Store::settle`].
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::{History, HistoryOptions, Resettling, history};
-use crate::Result;
+use super::{History, HistoryOptions, history};
 use crate::check::{Depth, check};
 use crate::disk::RealDisk;
+use crate::engine::HistoryView;
+use crate::model::Time;
 use crate::schedule::{Candidate, NextOptions, next};
-use crate::snapshot::{self, KeepSnapshots, Snapshot, SnapshotEntry};
-use crate::store::{identity_of, open_view_to_publish};
+use crate::snapshot::{self, Info, KeepSnapshots, SettleSettings, Snapshot, SnapshotEntry};
+use crate::store::{View, identity_of, open_view_to_publish};
+use crate::{Error, Result};
 
 /// Store that answers questions, also while it is being written.
 ///
@@ -50,8 +53,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store in `dir`, which a [`Writer`](cashrank_store::session::Writer) created. Fails with
-    /// [`Error::Missing`](crate::Error::Missing) if there is none.
+    /// Opens the store in `dir`. Fails with [`Error::Missing`] if there is none.
     pub fn open(dir: impl AsRef<Path>) -> Result<Store> {
         let dir = dir.as_ref().to_path_buf();
         identity_of(&RealDisk, &dir)?;
@@ -62,8 +64,7 @@ impl Store {
         &self.dir
     }
 
-    /// Opens the current snapshot: the ranking that was published last. Fails with
-    /// [`Error::Missing`](crate::Error::Missing) if there is none.
+    /// Opens the ranking that was published last. Fails with [`Error::Missing`] if there is none.
     pub fn snapshot(&self) -> Result<Snapshot> {
         Snapshot::latest(&RealDisk, &self.dir)
     }
@@ -73,23 +74,22 @@ impl Store {
         snapshot::snapshots(&RealDisk, &self.dir)
     }
 
-    /// Returns the ranks of pages over all snapshots, by URLs in any form or opaque names. Fails with
-    /// [`Error::Missing`](crate::Error::Missing) if no snapshot was published yet.
+    /// Returns the ranks of pages over all snapshots, by URLs in any form or opaque names. Fails with [`Error::Missing`]
+    /// if no snapshot was published yet.
     pub fn history(&self, urls: &[String]) -> Result<Vec<History>> {
         let options = HistoryOptions::default();
         history(&RealDisk, &self.dir, urls, &options, &mut Err)
     }
 
-    /// Returns the pages to crawl next, best first. Fails with [`Error::Missing`](crate::Error::Missing) if no snapshot
-    /// was published yet and there are no seeds, or if the strategy needs links and none are kept.
+    /// Returns the pages to crawl next, best first. Fails with [`Error::Missing`] if no snapshot was published yet and
+    /// there are no seeds, or if the strategy needs links and none are kept.
     pub fn next(&self, options: &NextOptions) -> Result<Vec<Candidate>> {
         next(&RealDisk, &self.dir, options)
     }
 
     /// Settles the current ranking over the kept links until it is certified to be within `until` of PageRank in L1.
-    /// Leaves out the links that the current ranking leaves out. The result is published only if it is more accurate
-    /// than the current ranking. Fails with [`Error::Busy`](crate::Error::Busy) if the store has a writer, and with
-    /// [`Error::Missing`](crate::Error::Missing) with the reason if it keeps no links.
+    /// Leaves out the links that the current ranking leaves out. The result is published only if it is more accurate.
+    /// Fails with [`Error::Busy`] if the store has a writer, and with [`Error::Missing`] if it keeps no links.
     pub fn settle(&self, until: f64) -> Result<Snapshot> {
         let view = open_view_to_publish(&RealDisk, &self.dir)?;
         view.manifest.progress.check_verified(&self.dir)?;
@@ -101,10 +101,83 @@ impl Store {
         self.snapshot()
     }
 
-    /// Checks every file of the store. Returns the first damage found as [`crate::Error::Damaged`], or
-    /// [`crate::Error::Io`] if a file cannot be read.
+    /// Checks every file. Fails with [`Error::Damaged`] at the first damage, or [`Error::Io`] if a file cannot be read.
     pub fn verify(&self) -> Result<()> {
         let found = check(&RealDisk, self.dir(), Depth::Deep, None)?;
         found.damage.into_iter().next().map_or(Ok(()), Err)
+    }
+}
+
+/// Plan for settling a store, and the ranking that is already published.
+#[derive(Debug)]
+pub struct Resettling {
+    /// Age in seconds, counted back from the latest record; links of pages that were last reached earlier are left out.
+    pub expire: Option<Time>,
+    /// Path and header of the current snapshot, if it ranks exactly the same records and leaves out the same links.
+    pub published: Option<(PathBuf, Info)>,
+}
+
+impl Resettling {
+    /// Plans for a store that keeps rows. `expire` of `None` takes the age from the current ranking. Fails with
+    /// [`Error::Missing`] with the reason if no rows are kept.
+    pub fn of(view: &View, expire: Option<Option<Time>>) -> Result<Resettling> {
+        view.rows()?;
+        if HistoryView::totals(view).pages == 0 {
+            return Err(Error::Usage("nothing to settle: there are no pages".into()));
+        }
+        let latest = match Snapshot::latest(&RealDisk, &view.dir) {
+            Ok(latest) => Some((latest.path().to_path_buf(), latest.info().clone())),
+            // A ranking that exists but cannot be read at the moment may be more accurate than the new one, or leave
+            // out more links.
+            Err(error) if matches!(&error, Error::Io { source, .. } if source.kind() != ErrorKind::NotFound) =>
+            {
+                return Err(error);
+            }
+            // An absent or damaged ranking is replaced.
+            Err(_) => None,
+        };
+        let expire = expire.unwrap_or_else(|| latest.as_ref().and_then(|(_, info)| info.expire()));
+        if expire.is_some() && view.state().time.is_none() {
+            return Err(Error::Usage(
+                "`expire`: no record says when it was fetched, so no page is known to be old; leave `expire` out, or \
+                 name the records' time with `field`"
+                    .into(),
+            ));
+        }
+        // A ranking of several shards covers other links.
+        let is_same = |info: &Info| {
+            info.counters == view.manifest.engine.counters
+                && info.expire() == expire
+                && info.cluster.is_none()
+        };
+        Ok(Resettling {
+            expire,
+            published: latest.filter(|(_, info)| is_same(info)),
+        })
+    }
+
+    pub fn bound_l1(&self) -> Option<f64> {
+        self.published
+            .as_ref()
+            .and_then(|(_, info)| info.bound_l1())
+    }
+
+    /// Returns the published ranking if nothing needs to be done: it is certified to be within `until` of PageRank.
+    pub fn done(&self, until: f64) -> Option<(&Path, &Info)> {
+        let is_done = self.bound_l1().is_some_and(|bound| bound <= until);
+        let (path, info) = self.published.as_ref().filter(|_| is_done)?;
+        Some((path, info))
+    }
+
+    /// Returns the settings for settling a store at rest to `until`. The result is published only if it is more
+    /// accurate than the published ranking, and is the next warm start.
+    pub fn settle(&self, until: f64) -> SettleSettings {
+        SettleSettings {
+            expire: self.expire,
+            below: self.bound_l1(),
+            or_nothing: true,
+            writes_warm: true,
+            ..SettleSettings::until(until)
+        }
     }
 }

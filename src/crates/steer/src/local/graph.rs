@@ -21,7 +21,6 @@ pub struct LocalGraph {
     pub domain: usize,
     /// Page of each member, those found gone included.
     pub fetched: Vec<u32>,
-    /// Number of members that were found gone.
     pub gone: usize,
     /// Member of each page, or its state.
     states: Vec<u32>,
@@ -32,9 +31,8 @@ pub struct LocalGraph {
 }
 
 impl LocalGraph {
-    /// Returns the pages of `domain`, which must be sorted, with their rows; all other pages that have a row follow, in
-    /// the order of the rows. Pages of the domain that are gone are not ranked with it
-    /// ([`LocalGraph::gone`]). Fails with [`Error::Missing`] if no page of the domain has a row.
+    /// Returns the pages of `domain`, which must be sorted, except those that are gone, with their rows; all other pages
+    /// that have a row follow. Fails with [`Error::Missing`] if no page of the domain has a row.
     pub fn of_rows(rows: &dyn Rows, domain: &[u32]) -> Result<LocalGraph> {
         let mut known = LocalGraph::default();
         known.states.reserve(rows.pages() as usize);
@@ -228,7 +226,6 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// Returns the number of members: l of the paper.
     pub fn members(&self) -> usize {
         self.out.len()
     }

@@ -23,9 +23,8 @@
 //!
 //! If links have weights, a column of F D^-1 holds each link's part of the column's weight. Only links among members
 //! count: one to an unfetched page is left out of F and of the out-degree D. A member without links among members is
-//! dangling, its column the uniform vector. Alpha is 0.85 by default, and delta 1e-6 (section 6.1). The paper starts at
-//! random; here a round starts at the last round's result, or uniformly, so that the same rows give the same bytes; the
-//! result is the same to delta/(1 - alpha).
+//! dangling, its column the uniform vector. Alpha is 0.85 by default, and delta 1e-6 (section 6.1). A round starts at the
+//! last round's result, or uniformly, where the paper starts at random.
 //!
 //! **Departures.** Self-links and repeats are dropped (as in the paper, section 5.1). [`Policy::Share`] and the
 //! extrapolated estimate are ours. Links may have weights. Pages that are gone or cannot be fetched have no links.

@@ -19,10 +19,8 @@
 //!
 //! **Share.** c\[k\] is 1 in the domain L, and outside the part of the links of k that lead into L. The effect of an
 //! unfetched page on the domain is what flows into it times the share of its links that lead there (the paper's impact,
-//! section 6.2). The first is known; for the second, a page is assumed to link like the pages that link to it. Unlike
-//! stochastic complementation, which assumes that every page links into F alike, this distinguishes pages next to the
-//! domain from pages that only lead further away from it. Pages of score 0 come in the order in which they became known,
-//! breadth-first: measured, that is better than by flow, which follows chains away from the domain.
+//! section 6.2). The first is known; for the second, a page is assumed to link like the pages that link to it. Pages of
+//! score 0 come in the order in which they became known: measured, that is better than by flow.
 //!
 //! **Stochastic complementation** (SC-Select, Algorithm 3) takes the pages that would change the domain's ranks most.
 //!
@@ -48,8 +46,7 @@
 //! formulas are no better. Algorithm 3's "x\[k\] > 0" is read as "not 0": x is never positive.
 //!
 //! **Norms.** With t = y/g, N(t) = ||z - t e|| = sum over k of |z\[k\] - t|, so ||g z - y e|| = g N(t). z is sorted
-//! once, with prefix sums, and N(t) is one binary search: O(n log n + m log n) for m pages. The paper's own algorithm
-//! divides the range of g into c values.
+//! once, with prefix sums, and N(t) is one binary search.
 //!
 //! **Weights.** If links have weights, o\[k\] and s are sums of weights, and for a link k -> j of weight w,
 //! f\[k\]/(o\[k\] + 1) becomes f\[k\] w/(o\[k\] + w), and x, for k -> k' of weight v, f\[k\] v w/(o\[k\] (o\[k\] + w)).

@@ -8,7 +8,6 @@ mod focus;
 mod forecast;
 mod history;
 mod list;
-mod merged;
 mod names;
 mod near;
 mod next;
@@ -23,10 +22,9 @@ mod xyleme;
 pub use focus::{Focus, FocusRule};
 pub use history::{CrawlHistory, CrawlState};
 pub use list::{next, next_of};
-pub use merged::next_of_shards;
 pub use names::by_name;
 pub(crate) use next::ListLimits;
-pub use next::{Candidate, MAX_FAILURES, NextOptions, PageSelection, Seed};
+pub use next::{Candidate, MAX_FAILURES, NextOptions, PageSelection, Seed, next_of_shards};
 pub use takers::Taker;
 
 use std::cmp::Ordering;
@@ -137,7 +135,6 @@ pub trait Strategy: Send {
 }
 
 pub struct StrategySpec {
-    /// Name on the command line.
     pub name: &'static str,
     pub about: &'static str,
     pub parameters: &'static [&'static str],

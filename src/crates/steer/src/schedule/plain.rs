@@ -32,9 +32,8 @@ pub(super) const RANDOM: StrategySpec = StrategySpec {
 };
 
 /// Greedy (OPIC, section 3.1): the page with the largest claim first. A page's claim is its cash in the store's ledger
-/// plus what was recycled from it since its last visit ([`crate::engine::Ledger::end_round`]): the end of a round takes
-/// the cash of a page that nobody fetches, but not its turn. Pages that were read have claims, too, and compete with
-/// the others if both are requested.
+/// plus what was recycled from it since its last visit ([`crate::engine::Ledger::end_round`]). Pages that were read have
+/// claims, too, and compete with the others if both are requested.
 pub(super) const GREEDY: StrategySpec = StrategySpec {
     name: "greedy",
     about: "most cash first, as in OPIC: cash and what was recycled since the last visit",
@@ -51,9 +50,7 @@ pub(super) const GREEDY: StrategySpec = StrategySpec {
 /// ```
 ///
 /// Nearest first; seeds are at 0. A page that was read keeps its distance; one in the queue whose distance decreases is
-/// moved, and read once. beta is 0.1 by default. The paper's K, 250,000, is a 72nd of its 18 M pages; the default
-/// follows the crawl likewise ([`Choice::k_of`]). `cashrank-lab` has the other learning rates that the paper
-/// compares.
+/// moved, and read once. [`Choice::k_of`] has the default of K. `cashrank-lab` has the paper's other learning rates.
 pub(super) const FICA: StrategySpec = StrategySpec {
     name: "fica",
     about: "least distance of FICA, which forgets where it came from",

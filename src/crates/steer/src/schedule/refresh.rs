@@ -83,8 +83,7 @@ impl Looks {
     }
 
     /// Returns the page's rate of changes per day: [`change_rate`] with one added observation, which found a change
-    /// with the probability at the `usual` rate. So few observations have little influence, and a page that was never
-    /// found changed is still read again.
+    /// with the probability at the `usual` rate. So a page that was never found changed is still read again.
     pub fn rate(&self, usual: f64) -> f64 {
         let Some(interval) = self.interval() else {
             return usual;

@@ -22,7 +22,7 @@ use crate::graph::Graph;
 use crate::memory::{LOOK_EVERY, check_room, to_read};
 use crate::model::{Page, PageId};
 use crate::rows::{Rows, Stop};
-use crate::sites::{Level, Pairing, SiteLinks, site_graph};
+use crate::sites::{Level, SiteLinks, site_graph};
 use crate::url::{domain, without_www};
 use crate::{Error, Result};
 
@@ -41,18 +41,24 @@ pub struct LinkGraph<'g> {
 }
 
 impl<'g> LinkGraph<'g> {
-    /// Returns the graph of a ranking's pages or sites, sorted in the memory of `pairing` and its folder.
-    pub fn of(ranking: &'g LevelRanking, pairing: Pairing<'g>) -> Result<LinkGraph<'g>> {
+    /// Returns the graph of a ranking's pages or sites. Sorting links, and names if they are written, takes the memory;
+    /// the rest is spilled to `folder`.
+    pub fn of(
+        ranking: &'g LevelRanking,
+        links: SiteLinks,
+        memory: Option<u64>,
+        folder: &'g Path,
+    ) -> Result<LinkGraph<'g>> {
         let rows = ranking.snapshot().rows()?;
         let is_weighted = if ranking.sites().is_some() {
-            pairing.links != SiteLinks::Once
+            links != SiteLinks::Once
         } else {
             let follow = &ranking.snapshot().info().settings.config.follow;
             !follow.is_default() || rows.has_weights()?
         };
         let sites = ranking.sites();
-        let (memory, folder) = (pairing.memory, pairing.folder);
-        let sites = sites.map(|of| site_graph(&rows, of, pairing)).transpose()?;
+        let sites = sites.map(|of| site_graph(&rows, of, links, memory, folder));
+        let sites = sites.transpose()?;
         let taken = sites.as_ref().map_or(0, Graph::bytes);
         let memory = memory.map(|memory| memory.saturating_sub(taken));
         Ok(LinkGraph {

@@ -191,7 +191,7 @@ impl SettleSettings {
         };
         if view.manifest.progress.is_past_first() {
             let estimation = Estimation::begin(view, &settings.config)?;
-            let window = estimation.window().bound_l1();
+            let window = estimation.window.bound_l1();
             options.until = options.until.min(window.unwrap_or(options.until));
         }
         let on_to = settings.config.bound_for(options.until);

@@ -86,7 +86,7 @@ pub(super) fn write<'v>(
             let estimation = estimated.map_or_else(estimate, Ok)?;
             writer.measures =
                 estimation.scores(|_, scores| writer.score(scores, Some(&mut ranks)))?;
-            (estimation.window().clone(), None)
+            (estimation.window.clone(), None)
         }
     };
     // As in [`Info::bound_l1`].

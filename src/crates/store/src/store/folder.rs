@@ -21,7 +21,7 @@ use super::warm::WARM;
 use super::{SNAPSHOTS, rows};
 use crate::batch::HashKey;
 use crate::disk::{Access, Disk, DiskFile, read_whole};
-use crate::engine::EngineState;
+use crate::engine::{EngineState, Totals};
 use crate::{Error, Result};
 
 pub(super) const LOCK: &str = "lock";
@@ -157,7 +157,10 @@ pub(super) fn create(disk: &dyn Disk, dir: &Path, settings: &Settings, key: Hash
     tables.begin()?.commit(&Manifest {
         identity,
         slots: slots_sum(&[]),
-        engine: EngineState::start(),
+        engine: EngineState {
+            totals: Totals::start(),
+            ..EngineState::default()
+        },
         ..Manifest::default()
     })?;
     drop(tables);

@@ -12,21 +12,14 @@
 //! |x_j - pi_j| <= b/2      and of two snapshots      |(x'_j - x_j) - (pi'_j - pi_j)| <= (b + b')/2
 //! ```
 //!
-//! The right side is the [`margin`]. A change of more than the margin is *certain*: PageRank itself changed, in that
-//! direction. The published bounds exceed the rounding of the published values and of one subtraction many times over.
-//! pi is the PageRank of the snapshot's own links, so a certain change is one between those two graphs. Without both
+//! The right side is the [`margin`]. A change of more than the margin is *certain*: the PageRank of the snapshots' own
+//! links changed, in that direction. The bounds exceed the rounding of published values many times over. Without both
 //! bounds nothing is certain. Changes within the margin count as unchanged.
 //!
 //! **Dilution.** The importances of all pages sum to 1, so added pages reduce those of most others. A page that keeps
-//! its ratio to the mean page, x_j n for n pages, changes by
-//!
-//! ```text
-//! x_j (n / n' - 1)
-//! ```
-//!
-//! That is its dilution. A page that changed is *diluted* if its change is its dilution within the margin; without a
-//! margin, if they differ by no more than half of the change. The diluted part of a change is the part between 0 and
-//! the dilution.
+//! its ratio to the mean page, x_j n for n pages, changes by `x_j (n / n' - 1)`: its dilution. A page that changed is
+//! *diluted* if its change is its dilution within the margin; without a margin, if they differ by no more than half of
+//! the change. The diluted part of a change is the part between 0 and the dilution.
 //!
 //! **Order.** Pages that rose: largest change first, as [`By`] measures it; pages that fell: largest loss first. By
 //! rank, a page whose rank rose while its importance fell, or the reverse, is in neither list. Ties: the larger change
@@ -44,7 +37,6 @@ use super::{ComparedSide, Scores, join};
 use crate::Result;
 use crate::model::PageState;
 
-/// Importance and rank of a page on one side.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Standing {
     /// Share of the importance of all pages, 0 to 1.
@@ -112,7 +104,6 @@ impl Mover {
             .then(a.key.cmp(&b.key))
     }
 
-    /// Compares pages of one side.
     fn by_rank(a: &Mover, b: &Mover) -> Ordering {
         let rank = |page: &Mover| page.rank.or(page.rank_before);
         rank(a).cmp(&rank(b)).then(a.key.cmp(&b.key))
@@ -143,7 +134,6 @@ pub struct MoveOptions {
 }
 
 impl Default for MoveOptions {
-    /// Lists the 20 pages of greatest relative change, among the first [`MoveOptions::TOP`].
     fn default() -> MoveOptions {
         MoveOptions {
             count: 20,
@@ -183,7 +173,6 @@ pub fn is_dilution(change: f64, dilution: f64, margin: Option<f64>) -> bool {
     (change - dilution).abs() <= margin.unwrap_or(change.abs() / 2.0)
 }
 
-/// Pages that moved, and their summary.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Moves {
     pub summary: MoveSummary,
@@ -201,7 +190,6 @@ pub struct MoveSummary {
     pub left_pages: u64,
     pub right_pages: u64,
     pub common_pages: u64,
-    /// Number of pages on the right side only; and on the left side only.
     pub new_pages: u64,
     pub missing_pages: u64,
     /// Number of common pages whose importance rose, by more than the margin if there is one; and fell.
@@ -212,7 +200,6 @@ pub struct MoveSummary {
     /// Number of pages that rose or fell by dilution alone. See "Dilution" in the module's head.
     pub diluted_pages: u64,
     pub same_rank_pages: u64,
-    /// See [`margin`].
     pub margin: Option<f64>,
     /// Sum of the absolute changes over all pages of either side, 0 to 2; an absent page counts as 0.
     pub l1: f64,
@@ -340,8 +327,7 @@ impl MoveCollector {
 }
 
 /// Computes the moves from `left` to `right`, in shares (scores divided by their sum), whose L1 errors have these
-/// `bounds`. Keys are hashes of names. Takes 24 bytes per page and side for the join, and 8 for the ranks. Fails like
-/// [`compare`](crate::metrics::compare).
+/// `bounds`. Keys are hashes of names. Fails like [`compare`](crate::metrics::compare).
 pub fn moved_by_name(
     left: Scores,
     right: Scores,

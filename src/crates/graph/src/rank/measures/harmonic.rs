@@ -8,8 +8,7 @@
 //! from a few pages than PageRank, but reflects the quality of the linking pages less.
 //!
 //! **Exact**, if nodes times links are at most 2^36: breadth-first searches from 64 nodes at a time, one bit of a word
-//! each, so that all searches visit each link n/64 times per level. Threads share the searches; the order of sums does
-//! not depend on their number.
+//! each. Threads share the searches; the order of sums does not depend on their number.
 //!
 //! **Estimated** for larger graphs, by HyperBall (P. Boldi, S. Vigna, "In-core computation of geometric centralities with
 //! HyperBall: A hundred billion nodes and beyond", 2013). The ball B_t(x) holds the nodes that reach x over at most t
@@ -22,8 +21,7 @@
 //!
 //! a sum of counts with positive factors, so its relative standard error is at most that of a counter: 1.04/sqrt(m).
 //! Counters are read by O. Ertl's estimator ("New cardinality estimation algorithms for HyperLogLog sketches", 2017),
-//! whose bias is at most 1.1/m, also at small counts. Nodes are hashed by number with a fixed hash: the same rows give
-//! the same bits. Rows are read once per step, and only those of nodes whose ball grew in the previous step are used.
+//! whose bias is at most 1.1/m. Rows are read once per step, and used where the node's ball grew in the step before.
 
 use xxhash_rust::xxh3::xxh3_64;
 

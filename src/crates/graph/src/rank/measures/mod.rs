@@ -135,7 +135,6 @@ impl Work<'_> {
 
 #[derive(Debug)]
 pub struct MeasureSpec {
-    /// Name on the command line.
     pub name: &'static str,
     pub about: &'static str,
     pub scores: ScoreKind,

@@ -51,7 +51,7 @@ pub(super) struct LedgerBlock {
     /// Payment to a page on top of its account, per unit of its weight.
     each: i64,
     /// Changes of the sum of X and of T that are not part of the totals yet, and the number of links passed over.
-    moved: [i128; 3],
+    pub moved: [i128; 3],
     visits: u32,
     /// ||K||_1 as of the last [`LedgerBlock::weigh`].
     norm: u128,
@@ -60,7 +60,6 @@ pub(super) struct LedgerBlock {
 }
 
 impl LedgerBlock {
-    /// Creates a block of pages that have nothing.
     pub fn new(pages: u64, totals: LedgerTotals, teleport: Teleport) -> Result<LedgerBlock> {
         let len = pages as usize;
         let mut block = LedgerBlock {
@@ -156,11 +155,6 @@ impl LedgerBlock {
         self.totals = totals;
         self.each = totals.each();
         self.visits = 0;
-    }
-
-    /// Returns the changes of the sum of X and of T since the last call, and the number of links passed over.
-    pub fn take_moved(&mut self) -> [i128; 3] {
-        std::mem::take(&mut self.moved)
     }
 
     /// Removes a superseded row: takes back what was passed on over it.
@@ -263,7 +257,6 @@ impl LedgerBlock {
         level(self.units(page).unsigned_abs(), self.costs[page]) >= from
     }
 
-    /// Returns a bitmap of the pages with links that reach the level `from`.
     pub fn all_worth(&self, from: i32) -> Bits {
         let of = |pages: Range<usize>| {
             Bits::of(pages.start as u64..pages.end as u64, |page| {
@@ -451,7 +444,6 @@ impl LedgerBlock {
         [own, self.accounts.iter_mut().map(halve).sum()]
     }
 
-    /// Returns the sums of the negative parts of Y and of X.
     pub fn below(&self) -> [i128; 2] {
         let below = |units: i128| -units.min(0);
         let (mut received, mut distributed) = (0, 0);

@@ -44,9 +44,8 @@
 //!
 //! **From an earlier state.** A settled state of earlier rows can be the start (warm start): new pages have X = 0, and if
 //! a page's row changed, what X passed on over the old row is taken back and passed on over the new one. D is then
-//! exactly the above function of X and the latest rows, so everything holds as from nothing. Whether a state is used
-//! depends on numbers of pages, links and units alone, so that the same stream gives the same bytes: not if it has less
-//! than half of the pages, if more links changed than there are, or if more than half of all importance waits
+//! exactly the above function of X and the latest rows, so everything holds as from nothing. A state is not used if it
+//! has less than half of the pages, if more links changed than there are, or if more than half of all importance waits
 //! after the update, for settling from nothing is then as quick. Another start is an **estimate**, such as a published
 //! ranking: X is the estimate in whole units, and a sweep computes D from X. It may be wrong, or belong to other rows or
 //! another damping: the certificate does not depend on it.
@@ -68,13 +67,11 @@
 //! pages. So with F = 0 at first, and F/2 + 3 (n + links) after each halving, 2 ||c||_1 <= F and e = (F + 2 links)/s.
 //!
 //! **Which pages to visit** (`worth`). A sweep visits the pages whose |K_i| is large relative to the cost of a
-//! visit, |K_i|/(m_i + 1)^0.8 >= theta, both when it begins and when it reaches their rows. The pages above theta
-//! hold a share q of ||K||_1; near the end, as much as is needed to reach the goal. Other rows are read as well,
-//! unless few pages qualify, but without accessing their pages, which are scattered in memory. (The first sweep
-//! from nothing considers all pages.) After some sweeps (4 where d = 0.85) that hardly reduced r, although rounding
-//! does not explain what waits, all pages that have anything are visited: on tiny graphs the pages above theta may
-//! pass what they have to each other, while s decreases as fast as ||K||_1. Any choice of pages keeps the
-//! certificate. Pages without links are visited all at once after each sweep, which solves their part exactly.
+//! visit, |K_i|/(m_i + 1)^0.8 >= theta, both when it begins and when it reaches their rows; the first sweep from nothing
+//! considers all. The pages above theta hold a share q of ||K||_1; near the end, as much as is needed to reach the goal.
+//! After some sweeps (4 where d = 0.85) that hardly reduced r, although rounding does not explain what waits, all pages
+//! that have anything are visited: on tiny graphs the pages above theta may pass what they have to each other. Any
+//! choice of pages keeps the certificate. Pages without links are visited all at once after each sweep, exactly.
 //!
 //! **Memory**: 18 bytes per page ([`BYTES`]), and what reading rows takes.
 
@@ -98,7 +95,6 @@ use settling::{LedgerTotals, Settling};
 pub use shards::{ShardRows, settle_shards};
 use worth::{LevelHistogram, VisitLevel};
 
-/// Memory per page, in bytes.
 pub const BYTES: u64 = 18;
 /// Smallest sum of X for which there are enough units to distinguish bounds.
 const SUM_MIN: i128 = 1 << 50;
@@ -121,13 +117,11 @@ pub struct SettlingProgress {
 
 /// Observer of a settling, which can stop it.
 pub trait Watch: Send {
-    /// Called after each complete sweep.
     fn swept(&mut self, progress: &SettlingProgress);
     /// Returns true to stop with the current state. Called often, also within sweeps.
     fn is_over(&mut self) -> bool;
 }
 
-/// Observer that never stops a settling.
 impl Watch for () {
     fn swept(&mut self, _: &SettlingProgress) {}
 
@@ -275,9 +269,7 @@ pub fn settle_for(
 impl Engine<InMemory> {
     /// Returns a ranking by PageRank of the links of all pages as of their last visits, with a certified L1 error of at
     /// most `until`.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if the settings ask for importance over a period, which links alone do not give.
+    /// Fails with [`Error::Usage`] if the settings ask for importance over a period, which links alone do not give.
     pub fn settled(&mut self, until: f64) -> Result<Ranking> {
         let rows = self.rows().ok_or_else(|| {
             Error::Usage(

@@ -73,7 +73,6 @@ pub(super) struct Settling<'r> {
 }
 
 impl<'r> Settling<'r> {
-    /// Begins with pages that have nothing.
     pub fn new(
         shards: Vec<ShardRows<'r>>,
         damping: u64,
@@ -141,7 +140,7 @@ impl<'r> Settling<'r> {
         let totals = self.totals;
         let done = par_map(&mut self.blocks, |at, block| {
             block.tell(totals);
-            Ok((work(at, block)?, block.take_moved()))
+            Ok((work(at, block)?, std::mem::take(&mut block.moved)))
         })?;
         let (results, moved): (Vec<T>, Vec<_>) = done.into_iter().unzip();
         let mut moved = moved.into_iter().fold([0; 3], plus);
@@ -153,7 +152,6 @@ impl<'r> Settling<'r> {
         Ok(results)
     }
 
-    /// Returns sums over all blocks of all processes.
     fn sum<const N: usize>(
         &mut self,
         of: impl Fn(&mut LedgerBlock) -> [i128; N],

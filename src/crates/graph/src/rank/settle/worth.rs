@@ -46,9 +46,8 @@ pub(super) fn level(units: u64, cost: Cost) -> i32 {
 /// Level from which pages are visited.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum VisitLevel {
-    /// Level of the first sweep, given the mean initial value of a page. A page with less than three tenths of that,
-    /// given the mean number of links of the rows with links so far, waits until it has received more. The first such
-    /// row is always visited, as it is the mean itself: a sweep without visits would leave X at 0.
+    /// Level of the first sweep, given the mean initial value of a page. A page with less than three tenths of that, for
+    /// the mean number of links of the rows so far, waits until it has received more. The first row is always visited.
     Beginning(i64),
     From(i32),
 }
