@@ -9,7 +9,7 @@ use cashrank_store::store::RealDisk;
 use super::common::{
     Exit, MemoryArg, StoreArg, lines, print, print_json, report_lines, shown, thousands,
 };
-use super::table::TextTable;
+use super::table::write_table;
 
 /// Memory per page, in bytes: settling, the weight of a seed, and whether the page was read.
 const COVERED_BYTES: u64 = 27;
@@ -114,14 +114,24 @@ impl CoverageArgs {
 }
 
 fn show_hosts(out: &mut dyn std::io::Write, hosts: &[CoveredHost]) -> anyhow::Result<()> {
-    let table = TextTable::<CoveredHost>::new("  ")
-        .number("pages", 10, |host| thousands(host.pages))
-        .number("read", 10, |host| thousands(host.read))
-        .number("read, least", 12, |host| percent(host.at_least, f64::floor))
-        .number("unread, least", 13, |host| percent(host.unread, f64::floor))
-        .text("host", 0, |host| shown(&host.host).into_owned());
+    let columns = [
+        ("pages", 10),
+        ("read", 10),
+        ("read, least", 12),
+        ("unread, least", 13),
+        ("host", 0),
+    ];
+    let row = |host: &CoveredHost| {
+        [
+            thousands(host.pages),
+            thousands(host.read),
+            percent(host.at_least, f64::floor),
+            percent(host.unread, f64::floor),
+            shown(&host.host).into_owned(),
+        ]
+    };
     writeln!(out)?;
-    Ok(table.write_all(out, hosts)?)
+    Ok(write_table(out, "  ", columns, hosts.iter().map(row))?)
 }
 
 /// Formats a share in tenths of a percent; `round` keeps a proven bound valid.

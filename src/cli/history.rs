@@ -9,7 +9,7 @@ use super::common::{
     Exit, MemoryArg, StoreArg, positive, print, rounded_up, say, shown, thousands, time, write_json,
 };
 use super::levels::LevelArgs;
-use super::table::TextTable;
+use super::table::write_table;
 
 /// Show how the ranks of pages or sites changed, snapshot by snapshot.
 #[derive(clap::Args)]
@@ -84,29 +84,31 @@ fn write_plain(
     }
     // Scores of other measures are on scales of their own.
     let score = measure.unwrap_or("importance");
-    let table = TextTable::<Moment>::new("  ")
-        .number("snapshot", 15, |moment| moment.snapshot.to_string())
-        .text("crawled until", 20, |moment| {
-            moment.time.map_or("unknown".into(), |at| time(Some(at)))
-        })
-        .number("rank", 15, |moment| {
-            moment.rank.map_or("not known yet".into(), thousands)
-        })
-        .number(score, score.len().max(11), |moment| {
-            moment
-                .importance
-                .map_or(String::new(), |of| format!("{of:.4e}"))
-        })
-        .number("to mean", 9, |moment| match moment.ratio() {
-            None => String::new(),
-            Some(ratio) if measure.is_none() => format!("{ratio:.2}"),
-            Some(_) => "-".into(),
-        })
-        .number("error up to", 11, |moment| {
-            let bound = moment.bound_l1.filter(|bound| *bound < 2.0);
-            moment
-                .rank
-                .map_or(String::new(), |_| bound.map_or("-".into(), rounded_up))
-        });
-    Ok(table.write_all(out, &history.history)?)
+    let columns = [
+        ("snapshot", 15),
+        ("crawled until", -20),
+        ("rank", 15),
+        (score, score.len().max(11) as isize),
+        ("to mean", 9),
+        ("error up to", 11),
+    ];
+    let row = |moment: &Moment| {
+        let bound = moment.bound_l1.filter(|bound| *bound < 2.0);
+        let bound = bound.map_or("-".into(), rounded_up);
+        let importance = moment.importance.map(|of| format!("{of:.4e}"));
+        [
+            moment.snapshot.to_string(),
+            moment.time.map_or("unknown".into(), |at| time(Some(at))),
+            moment.rank.map_or("not known yet".into(), thousands),
+            importance.unwrap_or_default(),
+            match moment.ratio() {
+                None => String::new(),
+                Some(ratio) if measure.is_none() => format!("{ratio:.2}"),
+                Some(_) => "-".into(),
+            },
+            moment.rank.map_or(String::new(), |_| bound),
+        ]
+    };
+    let rows = history.history.iter().map(row);
+    Ok(write_table(out, "  ", columns, rows)?)
 }

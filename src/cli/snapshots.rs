@@ -18,7 +18,7 @@ use super::common::{
 use super::inputs::first_given;
 use super::json::object;
 use super::levels::LevelArgs;
-use super::table::TextTable;
+use super::table::line;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -170,36 +170,38 @@ fn listed(kept: &SnapshotEntry) -> impl serde::Serialize {
 }
 
 fn write_plain(out: &mut dyn Write, kept: &[SnapshotEntry]) -> anyhow::Result<()> {
-    let table = TextTable::<SnapshotEntry>::new("  ")
-        .number("number", 15, |kept| kept.number.to_string())
-        .number("pages", 15, |kept| match &kept.info {
-            Ok(info) => thousands(info.pages),
-            Err(Error::Damaged { .. }) => "damaged".into(),
-            Err(_) => "unreadable".into(),
-        })
-        .text("crawled until", 20, |kept| {
-            let at = kept.info.as_ref().ok().and_then(|info| info.time);
-            at.map_or("unknown".into(), |at| time(Some(at)))
-        })
-        .text("published", 20, |kept| {
-            written_at(&kept.path).unwrap_or("unknown".into())
-        })
-        .number("error up to", 11, |kept| {
-            let bound = kept.info.as_ref().ok().and_then(Info::bound_l1);
-            let bound = bound.filter(|bound| *bound < 2.0);
-            bound.map_or("-".into(), rounded_up)
-        })
-        .number("size", 10, |kept| {
-            kept.bytes.map_or("unknown".into(), human)
-        })
-        .text("", 0, |kept| {
-            let marks = [(kept.current, "current"), (kept.pinned, "pinned")];
-            let marks = marks.into_iter().filter(|(is_set, _)| *is_set);
-            marks.map(|(_, mark)| mark).collect::<Vec<_>>().join(", ")
-        });
-    writeln!(out, "{}", table.head())?;
+    let columns = [
+        ("number", 15),
+        ("pages", 15),
+        ("crawled until", -20),
+        ("published", -20),
+        ("error up to", 11),
+        ("size", 10),
+        ("", 0),
+    ];
+    let heads = columns.map(|(head, _)| head.to_owned());
+    writeln!(out, "{}", line("  ", columns, &heads))?;
+    let unknown = || "unknown".to_owned();
     for kept in kept {
-        table.write(out, kept)?;
+        let info = kept.info.as_ref().ok();
+        let bound = info.and_then(Info::bound_l1).filter(|bound| *bound < 2.0);
+        let at = info.and_then(|info| info.time);
+        let marks = [(kept.current, "current"), (kept.pinned, "pinned")];
+        let marks = marks.into_iter().filter(|(is_set, _)| *is_set);
+        let cells = [
+            kept.number.to_string(),
+            match &kept.info {
+                Ok(info) => thousands(info.pages),
+                Err(Error::Damaged { .. }) => "damaged".into(),
+                Err(_) => "unreadable".into(),
+            },
+            at.map_or_else(unknown, |at| time(Some(at))),
+            written_at(&kept.path).unwrap_or_else(unknown),
+            bound.map_or("-".into(), rounded_up),
+            kept.bytes.map_or_else(unknown, human),
+            marks.map(|(_, mark)| mark).collect::<Vec<_>>().join(", "),
+        ];
+        writeln!(out, "{}", line("  ", columns, &cells))?;
         for of in &kept.computed {
             writeln!(out, "{:>15}  {} by {}", "", of.level, of.measure)?;
         }

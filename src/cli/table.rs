@@ -1,87 +1,34 @@
-//! Tables for people, whose columns each declare head, width and content; and lists of facts with their names.
+//! Tables for people, with cells below their heads; and lists of facts with their names.
 
 use std::io::{self, Write};
 
-struct TextColumn<'a, R> {
-    head: &'a str,
-    width: usize,
-    is_text: bool,
-    cell: Box<dyn Fn(&R) -> String + 'a>,
+/// Heads of columns with their widths, the least number of characters: negative for text, which is aligned left.
+pub type Columns<'a, const N: usize> = [(&'a str, isize); N];
+
+pub fn write_table<const N: usize>(
+    out: &mut dyn Write,
+    gap: &str,
+    columns: Columns<'_, N>,
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> io::Result<()> {
+    let heads = columns.map(|(head, _)| head.to_owned());
+    let mut lines = std::iter::once(heads).chain(rows);
+    lines.try_for_each(|cells| writeln!(out, "{}", line(gap, columns, &cells)))
 }
 
-pub struct TextTable<'a, R> {
-    gap: &'static str,
-    columns: Vec<TextColumn<'a, R>>,
-}
-
-impl<'a, R> TextTable<'a, R> {
-    pub fn new(gap: &'static str) -> TextTable<'a, R> {
-        TextTable {
-            gap,
-            columns: Vec::new(),
+/// Returns a line of cells; empty cells at its end are left out.
+pub fn line<const N: usize>(gap: &str, columns: Columns<'_, N>, cells: &[String; N]) -> String {
+    let last = cells.iter().rposition(|cell| !cell.is_empty());
+    let cells = cells.iter().take(last.map_or(0, |last| last + 1));
+    let padded = columns.iter().zip(cells).map(|((_, width), cell)| {
+        let (size, is_text) = (width.unsigned_abs(), *width < 0);
+        if is_text {
+            format!("{cell:<size$}")
+        } else {
+            format!("{cell:>size$}")
         }
-    }
-
-    /// Adds a column of numbers, aligned right in at least `width` characters.
-    pub fn number(
-        mut self,
-        head: &'a str,
-        width: usize,
-        cell: impl Fn(&R) -> String + 'a,
-    ) -> TextTable<'a, R> {
-        self.columns.push(TextColumn {
-            head,
-            width,
-            is_text: false,
-            cell: Box::new(cell),
-        });
-        self
-    }
-
-    /// Adds a column of text, aligned left in at least `width` characters.
-    pub fn text(
-        self,
-        head: &'a str,
-        width: usize,
-        cell: impl Fn(&R) -> String + 'a,
-    ) -> TextTable<'a, R> {
-        let mut table = self.number(head, width, cell);
-        if let Some(column) = table.columns.last_mut() {
-            column.is_text = true;
-        }
-        table
-    }
-
-    pub fn write_all(&self, out: &mut dyn Write, rows: &[R]) -> io::Result<()> {
-        writeln!(out, "{}", self.head())?;
-        rows.iter().try_for_each(|row| self.write(out, row))
-    }
-
-    pub fn head(&self) -> String {
-        self.line(|column| column.head.to_owned())
-    }
-
-    pub fn write(&self, out: &mut dyn Write, row: &R) -> io::Result<()> {
-        writeln!(out, "{}", self.line(|column| (column.cell)(row)))
-    }
-
-    /// Returns a line of cells; empty cells at its end are left out.
-    fn line(&self, cell: impl Fn(&TextColumn<'_, R>) -> String) -> String {
-        let mut cells: Vec<String> = self.columns.iter().map(cell).collect();
-        while cells.last().is_some_and(String::is_empty) {
-            cells.pop();
-        }
-        let padded = self.columns.iter().zip(cells);
-        let padded = padded.map(|(column, cell)| {
-            let width = column.width;
-            if column.is_text {
-                format!("{cell:<width$}")
-            } else {
-                format!("{cell:>width$}")
-            }
-        });
-        padded.collect::<Vec<_>>().join(self.gap)
-    }
+    });
+    padded.collect::<Vec<_>>().join(gap)
 }
 
 /// List of facts, each a line of a name and a value.
@@ -111,14 +58,12 @@ mod tests {
 
     #[test]
     fn cells_stand_below_their_heads() {
-        let end = |row: &(u8, &str)| if row.0 > 9 { "x".into() } else { String::new() };
-        let table = TextTable::new("  ")
-            .number("n", 3, |row: &(u8, &str)| row.0.to_string())
-            .text("name", 6, |row| row.1.into())
-            .number("end", 3, end);
+        let columns = [("n", 3), ("name", -6), ("end", 3)];
+        let end = |n: u8| if n > 9 { "x".into() } else { String::new() };
+        let row = |(n, name): (u8, &str)| [n.to_string(), name.into(), end(n)];
         let mut out = Vec::new();
         let rows = [(7, "a"), (12, "longer than that"), (1, "")];
-        table.write_all(&mut out, &rows).unwrap();
+        write_table(&mut out, "  ", columns, rows.map(row)).unwrap();
         let lines = "  n  name    end\n  7  a     \n 12  longer than that    x\n  1\n";
         assert_eq!(String::from_utf8(out).unwrap(), lines);
     }

@@ -12,7 +12,7 @@ use cashrank_store::store::RealDisk;
 use super::common::{self, Exit, MemoryArg, print, print_json, records, shown, thousands};
 use super::levels::{SelectionArgs, certain_of, counted_of, sureness_of};
 use super::snapshots::RankingArgs;
-use super::table::TextTable;
+use super::table::write_table;
 
 /// Memory for a listed page, in bytes, with a name of some hundred bytes.
 const PAGE_BYTES: u64 = 768;
@@ -119,16 +119,18 @@ fn show_of(rankings: Rankings<'_>, top: &Top) -> anyhow::Result<Exit> {
         };
         format!("{name:<sites$}  {mark}: {}", shown(best))
     };
-    let table = TextTable::<Page<'_>>::new("  ")
-        .number("rank", ranks, |row| thousands(row.rank))
-        .number(score, 11, |row| format!("{:.4e}", row.importance))
-        .number(count, 9, |row| match &row.site {
-            None => crawled(row),
-            Some(site) => thousands(site.pages),
-        })
-        .text(name, 0, named);
+    let columns = [("rank", ranks as isize), (score, 11), (count, 9), (name, 0)];
+    let row = |row: &Page<'_>| {
+        let site = row.site.as_ref();
+        [
+            thousands(row.rank),
+            format!("{:.4e}", row.importance),
+            site.map_or_else(|| crawled(row), |site| thousands(site.pages)),
+            named(row),
+        ]
+    };
     print(|out| {
-        table.write_all(out, rows)?;
+        write_table(out, "  ", columns, rows.iter().map(row))?;
         if !level.is_page() {
             write!(out, "{}; ", counted_of(level, ranking.len()))?;
         }

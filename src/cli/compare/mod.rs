@@ -17,7 +17,7 @@ use super::common::{
 use super::json::{joined, object};
 use super::levels::{LevelArgs, note_parameters};
 use super::snapshots::SnapshotArg;
-use super::table::TextTable;
+use super::table::{Columns, write_table};
 use side::{CompareSide, is_scores, scores};
 
 /// Compare two rankings; the second is the reference, or the later one.
@@ -340,48 +340,63 @@ impl MovesReport<'_> {
             writeln!(out, "{key}\t{value}")?;
         }
         for (name, rows) in [("rose", &self.found.rose), ("fell", &self.found.fell)] {
-            write_list(out, name, &self.moves_table(), rows)?;
+            write_list(out, name, MOVING, rows, |row| {
+                let relative = row.relative().map(|of| format!("{:+.2}%", 100.0 * of));
+                [
+                    rank(row.rank),
+                    rank(row.rank_before),
+                    share(row.importance),
+                    share(row.importance_before),
+                    format!("{:+.3e}", row.change()),
+                    relative.unwrap_or("-".into()),
+                    sure(row.certain).into(),
+                    name_of(row),
+                ]
+            })?;
         }
-        let singles = TextTable::<Mover>::new(" ")
-            .number("rank", 9, |row| {
-                row.rank.or(row.rank_before).unwrap_or(0).to_string()
-            })
-            .number("importance", 11, |row| {
-                share(row.importance.or(row.importance_before))
-            })
-            .text(" url", 0, name_of);
-        write_list(out, "new", &singles, &self.found.new)?;
-        write_list(out, "missing", &singles, &self.found.missing)
-    }
-
-    fn moves_table(&self) -> TextTable<'_, Mover> {
-        let rank = |rank: Option<u64>| rank.unwrap_or(0).to_string();
-        TextTable::<Mover>::new(" ")
-            .number("rank", 9, move |row| rank(row.rank))
-            .number("was", 9, move |row| rank(row.rank_before))
-            .number("importance", 11, |row| share(row.importance))
-            .number("was", 11, |row| share(row.importance_before))
-            .number("change", 11, |row| format!("{:+.3e}", row.change()))
-            .number("relative", 10, |row| {
-                row.relative()
-                    .map_or("-".into(), |of| format!("{:+.2}%", 100.0 * of))
-            })
-            .number("certain", 7, |row| sure(row.certain).into())
-            .text(" url", 0, name_of)
+        let found = &self.found;
+        for (name, rows) in [("new", &found.new), ("missing", &found.missing)] {
+            write_list(out, name, SINGLE, rows, |row| {
+                let importance = row.importance.or(row.importance_before);
+                [
+                    rank(row.rank.or(row.rank_before)),
+                    share(importance),
+                    name_of(row),
+                ]
+            })?;
+        }
+        Ok(())
     }
 }
 
-fn write_list(
+const MOVING: Columns<'_, 8> = [
+    ("rank", 9),
+    ("was", 9),
+    ("importance", 11),
+    ("was", 11),
+    ("change", 11),
+    ("relative", 10),
+    ("certain", 7),
+    (" url", 0),
+];
+const SINGLE: Columns<'_, 3> = [("rank", 9), ("importance", 11), (" url", 0)];
+
+fn write_list<const N: usize>(
     out: &mut dyn Write,
     name: &str,
-    table: &TextTable<'_, Mover>,
+    columns: Columns<'_, N>,
     rows: &[Mover],
+    cells: impl Fn(&Mover) -> [String; N],
 ) -> anyhow::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
     writeln!(out, "\n{name}")?;
-    Ok(table.write_all(out, rows)?)
+    Ok(write_table(out, " ", columns, rows.iter().map(cells))?)
+}
+
+fn rank(rank: Option<u64>) -> String {
+    rank.unwrap_or(0).to_string()
 }
 
 fn name_of(row: &Mover) -> String {
