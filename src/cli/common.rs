@@ -5,7 +5,7 @@ mod accuracy;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub use cashrank_base::model::{Exit, counted, thousands};
 use cashrank_base::model::{name_settings, require_feature};
 use cashrank_crawl::decode::{Time, utc};
 use cashrank_crawl::formats::Format;
-use cashrank_crawl::source::{InputName, open_plain};
+use cashrank_crawl::source::open_plain;
 use cashrank_graph::engine::Span;
 use cashrank_ingest::ingest::Every;
 use cashrank_steer::answers::SkippedLines;
@@ -268,16 +268,6 @@ pub fn lines(files: &[PathBuf]) -> impl Iterator<Item = Result<Vec<u8>, Error>> 
 pub fn report_lines(option: &str, skipped: SkippedLines) {
     if !skipped.is_none() {
         say!("{option}: {skipped}");
-    }
-}
-
-/// Prints a note if input comes from a keyboard: a file or a pipe may have been forgotten.
-pub fn note_keyboard(inputs: &[InputName], command: &str) {
-    if inputs.contains(&InputName::Stdin) && io::stdin().is_terminal() {
-        say!(
-            "reading from the keyboard: type or paste records, then press Ctrl-D. To read a file, name it; to \
-            read from a program, pipe it: `crawler | cashrank {command}`"
-        );
     }
 }
 

@@ -198,7 +198,7 @@ impl ComputeArgs {
             Some(chosen) => beside(budget, chosen),
             None => budget,
         };
-        let loaded = self.load.load(&self.inputs, "compute", room)?;
+        let loaded = self.load.load(&self.inputs, room)?;
         let names: &NamesVisit<'_> = &|visit| {
             let mut pages = loaded.pages.iter();
             pages.try_for_each(|page| visit(page.name.as_bytes()))

@@ -120,7 +120,7 @@ impl ConvertArgs {
             }),
         };
         Ok(Conversion {
-            inputs: self.read.names("convert")?,
+            inputs: self.read.names()?,
             read,
             to: RecordFormat::of_name(&self.output)?,
             sort,

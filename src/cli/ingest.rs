@@ -22,8 +22,8 @@ use cashrank_store::store::{OnDurable, RealDisk, Settings, SpoolOptions};
 
 use super::common::{
     Exit, Forms, OrNone, STORE, age_or_none, certain_pages, eps_or_none, every, formats,
-    not_believed, note_keyboard, parsed, positive, print_json, size_or_none, some_bytes,
-    stop_on_signal, threads, time_span, words,
+    not_believed, parsed, positive, print_json, size_or_none, some_bytes, stop_on_signal, threads,
+    time_span, words,
 };
 use super::inputs::{ChecksumArgs, INPUT, LIMITS, LimitArgs, RulesArgs, first_given};
 use super::json::joined;
@@ -221,7 +221,6 @@ impl IngestArgs {
         let job = self.job()?;
         self.refuse_unused(&job)?;
         stop_on_signal(&job.stop)?;
-        note_keyboard(&job.inputs, "ingest -");
         let mut reporter = Reporter::new(&job.inputs, job.repeat, self.log);
         #[cfg(feature = "serve")]
         let service = self.serve(&mut reporter)?;

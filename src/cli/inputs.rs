@@ -12,7 +12,7 @@ use cashrank_graph::engine::{Config, SelfLinks};
 use cashrank_ingest::ReadOptions;
 use cashrank_ingest::load::{LoadedGraph, load};
 
-use super::common::{OrNone, bytes, formats, note_keyboard, parsed, positive, threads, words};
+use super::common::{OrNone, bytes, formats, parsed, positive, threads, words};
 use super::levels::all_of;
 
 pub const INPUT: &str = "Input";
@@ -154,13 +154,11 @@ pub struct ReadArgs {
 }
 
 impl ReadArgs {
-    /// Returns the names of the inputs; `command` is named in messages.
-    pub fn names(&self, command: &str) -> anyhow::Result<Vec<InputName>> {
+    pub fn names(&self) -> anyhow::Result<Vec<InputName>> {
         let inputs: Vec<_> = self.inputs.iter().map(|i| InputName::parse(i)).collect();
         if inputs.iter().filter(|i| **i == InputName::Stdin).count() > 1 {
             anyhow::bail!("`-` is given twice; standard input can be read once");
         }
-        note_keyboard(&inputs, &format!("{command} -"));
         Ok(inputs)
     }
 
@@ -202,15 +200,9 @@ impl LoadArgs {
         first_given(&given).or(self.rules.given())
     }
 
-    /// Reads the inputs into a graph in at most `memory` bytes; `command` is named in messages.
-    pub fn load(
-        &self,
-        inputs: &[OsString],
-        command: &str,
-        memory: Option<u64>,
-    ) -> anyhow::Result<LoadedGraph> {
+    /// Reads the inputs into a graph in at most `memory` bytes.
+    pub fn load(&self, inputs: &[OsString], memory: Option<u64>) -> anyhow::Result<LoadedGraph> {
         let inputs: Vec<InputName> = inputs.iter().map(|i| InputName::parse(i)).collect();
-        note_keyboard(&inputs, &format!("{command} -"));
         let mut config = Config::default();
         config.self_links = self.self_links.unwrap_or(config.self_links);
         config.follow = self.follow.clone().unwrap_or_default();

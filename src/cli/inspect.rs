@@ -62,7 +62,7 @@ impl InspectArgs {
             first: self.first,
         };
         let mut exit = Exit::Done;
-        for (at, input) in self.read.names("inspect")?.iter().enumerate() {
+        for (at, input) in self.read.names()?.iter().enumerate() {
             let found = match inspect(input, &how) {
                 Ok(report) => self.print(input, &report, at > 0)?,
                 Err(error) => {

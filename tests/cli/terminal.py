@@ -1,6 +1,6 @@
 """Runs a command on a terminal of its own, and writes what is shown there to standard output.
 
-terminal.py COLUMNS WORDS KEYS COMMAND...: once WORDS are shown, KEYS are typed. Exits as the command does.
+terminal.py COLUMNS KEYS COMMAND...: KEYS are typed at once. Exits as the command does.
 """
 
 import fcntl
@@ -10,7 +10,7 @@ import struct
 import sys
 import termios
 
-columns, words, keys = int(sys.argv[1]), sys.argv[2].encode(), sys.argv[3].encode()
+columns, keys = int(sys.argv[1]), sys.argv[2].encode()
 terminal, inner = pty.openpty()
 fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 child = os.fork()
@@ -20,8 +20,9 @@ if child == 0:
     for stream in range(3):
         os.dup2(inner, stream)
     os.closerange(3, 64)
-    os.execv(sys.argv[4], sys.argv[4:])
+    os.execv(sys.argv[3], sys.argv[3:])
 os.close(inner)
+os.write(terminal, keys)
 shown = b""
 while True:
     try:
@@ -31,8 +32,5 @@ while True:
     if not piece:
         break
     shown += piece
-    if keys and words in shown:
-        os.write(terminal, keys)
-        keys = b""
 os.write(1, shown)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
