@@ -14,7 +14,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::common::{
-    Exit, Forms, LIST_BYTES, MemoryArg, STORE, lines, positive, report_lines, say, takers,
+    Exit, Forms, LIST_BYTES, MemoryArg, STORE, lines, parsed, positive, report_lines, say, takers,
     thousands,
 };
 use super::output::OutputArgs;
@@ -78,25 +78,8 @@ pub struct NextArgs {
     quiet: bool,
 }
 
-const STRATEGY: &str = "strategy";
-/// Pseudo-order that prints all orders.
-const LIST: &str = "list";
-
-/// Parses an order, which parameters may follow, for clap; completions know the names.
-fn orders() -> Forms<String> {
-    let orders = STRATEGIES.iter().map(|order| (order.name, order.about));
-    Forms::new(
-        [(LIST, "show all orders")].into_iter().chain(orders),
-        |text| Ok(text.to_owned()),
-    )
-}
-
 impl NextArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
-        let lists = |(name, value): &(String, String)| name == STRATEGY && value == LIST;
-        if self.asked.0.iter().any(lists) {
-            return list();
-        }
         let Some(store) = self.stores.first() else {
             anyhow::bail!(
                 "no store given: use --store DIR, or the environment variable CASHRANK_STORE"
@@ -244,9 +227,9 @@ impl NextParameters {
             Some(default) => option.default_value(default),
             None => option,
         };
-        if parameter.name == STRATEGY {
-            // The value is checked later, because `list` is not an order.
-            return option.value_parser(orders()).hide_possible_values(true);
+        if parameter.name == "strategy" {
+            let orders = STRATEGIES.iter().map(|order| (order.name, order.about));
+            return option.value_parser(Forms::new(orders, parsed::<String>));
         }
         let checked = move |text: String| parameter.check(&text).map(|()| text);
         option.value_parser(StringValueParser::new().try_map(checked))
@@ -289,17 +272,4 @@ impl clap::FromArgMatches for NextParameters {
         *self = NextParameters::from_arg_matches(found)?;
         Ok(())
     }
-}
-
-fn list() -> anyhow::Result<Exit> {
-    super::common::print(|out| {
-        for strategy in STRATEGIES {
-            let parameters = match strategy.parameters {
-                [] => String::new(),
-                names => format!(" ({})", names.join(", ")),
-            };
-            writeln!(out, "{:<20}{}{parameters}", strategy.name, strategy.about)?;
-        }
-        Ok(())
-    })
 }

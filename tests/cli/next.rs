@@ -176,10 +176,12 @@ fn what_cannot_be_answered_is_told() {
 }
 
 #[test]
-fn orders_are_listed_without_a_store() {
+fn the_help_has_all_orders() {
     let lab = Lab::new();
-    let listed = lab.run("next --strategy list").exits(0).out;
-    assert!(listed.contains("forecast"));
+    let help = lab.run("next --help").exits(0).out;
+    for order in ["forecast", "greedy", "breadth-first"] {
+        assert!(help.contains(&format!("- {order}:")), "{order}: {help}");
+    }
     lab.run("next -n 5")
         .exits(2)
         .says(&["--store", "CASHRANK_STORE"]);

@@ -62,7 +62,7 @@ pub const NEXT: [Parameter; 12] = [
         name: "strategy",
         takes: Takes::Value("ORDER"),
         default: Some("forecast"),
-        help: "The order of pages that were not fetched yet; `list` shows all. Parameters may follow, as in fica:k=1000,beta=0.2.",
+        help: "The order of pages that were not fetched yet. Parameters may follow, as in fica:k=1000,beta=0.2.",
         excludes: &[],
         set: |asked, text| put(&mut asked.strategy, text.parse()),
     },
