@@ -1,7 +1,5 @@
 //! Helpers shared by the subcommands: exit codes, output, common options, values of options, formatting of numbers.
 
-mod accuracy;
-
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -29,11 +27,6 @@ use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, Type
 use clap::{Arg, Command};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
-
-pub use accuracy::{
-    Basis, accuracy, accuracy_of, certain_pages, certain_text, left_out, not_believed, rounded_up,
-    write_certain,
-};
 
 pub fn exit_of(error: &anyhow::Error) -> Exit {
     match error.downcast_ref::<Error>() {

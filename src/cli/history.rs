@@ -6,9 +6,9 @@ use cashrank_steer::answers::{History, HistoryOptions, Moment, history};
 use cashrank_store::store::RealDisk;
 
 use super::common::{
-    Exit, MemoryArg, StoreArg, positive, print, rounded_up, say, shown, thousands, time, write_json,
+    Exit, MemoryArg, StoreArg, positive, print, say, shown, thousands, time, write_json,
 };
-use super::levels::LevelArgs;
+use super::levels::{LevelArgs, rounded_up};
 use super::table::write_table;
 
 /// Show how the ranks of pages or sites changed, snapshot by snapshot.

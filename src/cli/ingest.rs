@@ -21,12 +21,12 @@ use cashrank_store::store::rows::KeepRows;
 use cashrank_store::store::{OnDurable, RealDisk, Settings, SpoolOptions};
 
 use super::common::{
-    Exit, Forms, OrNone, STORE, age_or_none, certain_pages, eps_or_none, every, formats,
-    not_believed, parsed, positive, print_json, size_or_none, some_bytes, stop_on_signal, threads,
-    time_span, words,
+    Exit, Forms, OrNone, STORE, age_or_none, eps_or_none, every, formats, parsed, positive,
+    print_json, size_or_none, some_bytes, stop_on_signal, threads, time_span, words,
 };
 use super::inputs::{ChecksumArgs, INPUT, LIMITS, LimitArgs, RulesArgs, first_given};
 use super::json::joined;
+use super::levels::{certain_pages, not_believed};
 use super::output::{Keep, OutputTarget};
 use super::reporter::{Reporter, Verbosity};
 use super::snapshots::KeepArg;

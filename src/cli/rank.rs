@@ -10,9 +10,9 @@ use cashrank_store::snapshot::LevelRanking;
 use cashrank_store::snapshot::export::{Format, LineWriter, NumberColumn, Page, Setup, TableOf};
 
 use super::common::{
-    Basis, Exit, MemoryArg, counted, lines, print, report_lines, say, shown, thousands, words,
-    write_certain, write_json,
+    Exit, MemoryArg, counted, lines, print, report_lines, say, shown, thousands, words, write_json,
 };
+use super::levels::{Basis, write_certain};
 use super::output::OutputTarget;
 use super::snapshots::RankingArgs;
 use super::table::FactList;

@@ -13,7 +13,8 @@ use cashrank_store::memory::human;
 use cashrank_store::snapshot::Watcher;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::common::{self, about, accuracy_of, say, thousands};
+use super::common::{self, about, say, thousands};
+use super::levels::accuracy_of;
 #[cfg(feature = "serve")]
 use super::serve::LiveIngest;
 use super::summary::{Remarks, missing_text, settling, ungrouped, withheld};

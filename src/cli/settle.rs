@@ -12,10 +12,11 @@ use cashrank_store::snapshot::{Info, SettleSettings, Watcher, publish, settling_
 use cashrank_store::store::RealDisk;
 
 use super::common::{
-    Basis, Exit, MemoryArg, OrNone, StoreArg, accuracy, accuracy_of, age_or_none, bound, links,
-    not_believed, pages, print_json, say, stop_on_signal, thousands, time_span,
+    Exit, MemoryArg, OrNone, StoreArg, age_or_none, bound, links, pages, print_json, say,
+    stop_on_signal, thousands, time_span,
 };
 use super::compute::open_to_publish;
+use super::levels::{Basis, accuracy, accuracy_of, not_believed};
 use super::reporter::beside_a_bar;
 use super::snapshots::KeepArg;
 

@@ -12,12 +12,12 @@ use cashrank_store::snapshot::{
 use cashrank_store::store::RealDisk;
 
 use super::common::{
-    Exit, MemoryArg, STORE, StoreArg, parsed, print, print_json, rounded_up, say, thousands, time,
-    worst_of, written_at,
+    Exit, MemoryArg, STORE, StoreArg, parsed, print, print_json, say, thousands, time, worst_of,
+    written_at,
 };
 use super::inputs::first_given;
 use super::json::object;
-use super::levels::LevelArgs;
+use super::levels::{LevelArgs, rounded_up};
 use super::table::line;
 
 const EXAMPLES: &str = "\

@@ -16,11 +16,10 @@ use cashrank_store::store::rows::Retention;
 use cashrank_store::store::{RealDisk, SpoolState, open_view, settings_of, spool_state};
 
 use super::common::{
-    Basis, Exit, accuracy, as_options, certain_pages, counted, left_out, pages, print, print_json,
-    records, say, thousands, time,
+    Exit, as_options, counted, pages, print, print_json, records, say, thousands, time,
 };
 use super::json::{joined, object};
-use super::levels::{certain_of, sureness};
+use super::levels::{Basis, accuracy, certain_of, certain_pages, left_out, sureness};
 use super::record::origin_of;
 use super::snapshots::{StoresArg, check_one};
 use super::summary::memory;

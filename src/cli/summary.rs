@@ -13,7 +13,8 @@ use cashrank_store::memory::Need;
 use cashrank_store::store::Unverified;
 use serde_json::{Value, json};
 
-use super::common::{self, Basis, Exit, accuracy, as_options, counted, say, thousands};
+use super::common::{self, Exit, as_options, counted, say, thousands};
+use super::levels::{Basis, accuracy};
 use super::reporter::Reporter;
 
 /// Returns what was counted since `before`; pages visited and remote pages stay totals.

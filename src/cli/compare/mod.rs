@@ -11,11 +11,9 @@ use cashrank_graph::metrics::moved::{By, MoveOptions, Moves, margin, moved_by_na
 use cashrank_graph::metrics::{NameHash, compare};
 use cashrank_store::snapshot::{Snapshot, moved};
 
-use super::common::{
-    Exit, MemoryArg, STORE, positive, print, print_json, rounded_up, say, shown, words,
-};
+use super::common::{Exit, MemoryArg, STORE, positive, print, print_json, say, shown, words};
 use super::json::{joined, object};
-use super::levels::{LevelArgs, note_parameters};
+use super::levels::{LevelArgs, note_parameters, rounded_up};
 use super::snapshots::SnapshotArg;
 use super::table::{Columns, write_table};
 use side::{CompareSide, is_scores, scores};
