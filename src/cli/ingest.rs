@@ -231,7 +231,7 @@ impl IngestArgs {
         let outcome = done?;
         let read = &since(&outcome.counters, &outcome.before);
         let nothing = is_nothing(&outcome, read, reporter.empty.is_some());
-        let (log, remarks) = (reporter.log, &reporter.remarks);
+        let log = reporter.log;
         if self.json {
             let certain = certain_top(&outcome)?;
             let counts = read_json(read, &reporter, outcome.stopped, seconds);
@@ -263,7 +263,7 @@ impl IngestArgs {
         }
         Ok(if outcome.stopped {
             Exit::Stopped
-        } else if read.skipped_total() > 0 || nothing || (remarks.lack_links() && read.links == 0) {
+        } else if read.skipped_total() > 0 || nothing || (reporter.lacks_links && read.links == 0) {
             Exit::Skipped
         } else {
             Exit::Done

@@ -7,17 +7,19 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use cashrank::Error;
+use cashrank_crawl::decode::Reason;
 use cashrank_crawl::source::InputName;
 use cashrank_ingest::ingest::{IngestEvent, Observer, ProgressReport};
 use cashrank_store::memory::human;
 use cashrank_store::snapshot::Watcher;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
 
 use super::common::{self, about, say, thousands};
 use super::levels::accuracy_of;
 #[cfg(feature = "serve")]
 use super::serve::LiveIngest;
-use super::summary::{Remarks, missing_text, settling, ungrouped, withheld};
+use super::summary::{has_links, missing_json, missing_text, settling, ungrouped, withheld};
 
 /// Verbosity of a long run. Lines begin with the time unless standard error is a terminal or the system journal.
 #[derive(clap::Args, Clone, Copy, Default)]
@@ -76,10 +78,33 @@ pub fn beside_a_bar<T>(
     done
 }
 
+/// Maximum number of records that are shown while reading, for each reason; further ones are only counted.
+const SHOWN: u64 = 5;
+/// Maximum number of inputs that the JSON output lists with missing fields.
+const INPUTS: usize = 100;
+
+/// Position and fault of a record.
+#[derive(serde::Serialize)]
+pub(super) struct BadRecord {
+    pub(super) input: String,
+    pub(super) record: u64,
+    pub(super) byte: u64,
+    #[serde(skip)]
+    pub(super) reason: Reason,
+    pub(super) detail: String,
+}
+
 pub(super) struct Reporter {
     started: Instant,
     pub(super) log: Verbosity,
-    pub(super) remarks: Remarks,
+    /// Numbers of records that were skipped, or used without their time, by reason.
+    faults: [u64; Reason::ALL.len()],
+    pub(super) first_skipped: Option<BadRecord>,
+    /// First record that was used without its time.
+    pub(super) first_timeless: Option<BadRecord>,
+    /// Inputs with fields that no record has, as JSON.
+    pub(super) missing: Vec<Value>,
+    pub(super) lacks_links: bool,
     bar: Option<ProgressBar>,
     /// Sizes of the inputs in bytes; `None` if that of one is unknown.
     sizes: Option<Vec<u64>>,
@@ -113,7 +138,11 @@ impl Reporter {
         Reporter {
             started: Instant::now(),
             log,
-            remarks: Remarks::default(),
+            faults: Default::default(),
+            first_skipped: None,
+            first_timeless: None,
+            missing: Vec::new(),
+            lacks_links: false,
             bar,
             sizes,
             first: None,
@@ -131,16 +160,41 @@ impl Reporter {
         Some(match *note {
             IngestEvent::Warning(text) => text.to_owned(),
             IngestEvent::Missing { input, missing } => {
-                self.remarks.missing(input, missing);
+                self.lacks_links |= !has_links(missing);
+                if self.missing.len() < INPUTS {
+                    let mut json = missing_json(missing);
+                    json["input"] = input.to_string().into();
+                    self.missing.push(json);
+                }
                 format!("warning: {input}: {}", missing_text(missing))
             }
             IngestEvent::BadRecord {
                 input,
                 record,
-                offset,
+                offset: byte,
                 reason,
                 detail,
-            } => return self.remarks.count(input, (record, offset), reason, detail),
+            } => {
+                let first = match reason {
+                    Reason::BadTime => &mut self.first_timeless,
+                    _ => &mut self.first_skipped,
+                };
+                first.get_or_insert_with(|| BadRecord {
+                    input: input.to_string(),
+                    record,
+                    byte,
+                    reason,
+                    detail: detail.unwrap_or_default().to_owned(),
+                });
+                let count = &mut self.faults[reason as usize];
+                *count += 1;
+                let detail = detail.filter(|_| *count <= SHOWN)?;
+                let what = match reason {
+                    Reason::BadTime => "used without its time".into(),
+                    reason => format!("skipped: {}", reason.name()),
+                };
+                format!("{input}: record {record} at byte {byte} {what}: {detail}")
+            }
             IngestEvent::Ungrouped { input, sources } => {
                 format!("{input}: {}", ungrouped(sources))
             }
@@ -164,6 +218,11 @@ impl Reporter {
         })
     }
 
+    /// Returns the number of records that were used without their time.
+    pub(super) fn timeless(&self) -> u64 {
+        self.faults[Reason::BadTime as usize]
+    }
+
     fn say(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| self.log.warn(text)),
@@ -176,9 +235,11 @@ impl Reporter {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        for reason in self.remarks.not_all_shown() {
-            let more = format!("{}: more were skipped; see the counts", reason.name());
-            self.log.warn(&more);
+        for (reason, count) in Reason::ALL.into_iter().zip(self.faults) {
+            if reason != Reason::BadTime && count > SHOWN {
+                let more = format!("{}: more were skipped; see the counts", reason.name());
+                self.log.warn(&more);
+            }
         }
         self.started.elapsed().as_secs_f64()
     }

@@ -92,7 +92,7 @@ pub(super) fn report_counts(
     seconds: f64,
     reporter: &Reporter,
 ) {
-    let (log, remarks) = (reporter.log, &reporter.remarks);
+    let log = reporter.log;
     log.info(&format!(
         "{}, {}{} in {seconds:.1} s ({} links/s)",
         common::records(read.records),
@@ -115,8 +115,15 @@ pub(super) fn report_counts(
     if !skipped.is_empty() {
         log.warn(&format!("skipped records: {}", skipped.join(", ")));
     }
-    if let Some(message) = remarks.message() {
-        log.warn(&message);
+    if let Some(first) = &reporter.first_timeless {
+        log.warn(&format!(
+            "{}; the first is record {} of {}, at byte {}: {}",
+            used_without_time(reporter.timeless()),
+            thousands(first.record),
+            first.input,
+            first.byte,
+            first.detail
+        ));
     }
     if read.other > 0 {
         log.info(&format!(
@@ -173,12 +180,20 @@ pub(super) fn memory(need: &Need) -> Value {
 }
 
 pub(super) fn read_json(read: &Counters, of: &Reporter, stopped: bool, seconds: f64) -> Value {
+    let mut remarks = json!({});
+    if !of.missing.is_empty() {
+        remarks["missing"] = of.missing.clone().into();
+    }
+    if let Some(first) = &of.first_timeless {
+        let bad = json!({"count": of.timeless(), "first": first});
+        remarks[Reason::BadTime.name()] = bad;
+    }
     json!({
         "stopped": stopped,
         "records": read.records,
         "links": read.links,
         "skipped": skipped(read).collect::<Value>(),
-        "remarks": of.remarks.as_json(),
+        "remarks": remarks,
         "other": read.other,
         "out_of_scope": read.out_of_scope,
         "seconds": seconds,
@@ -223,114 +238,6 @@ pub(super) fn settling(progress: &SettlingProgress) -> String {
     )
 }
 
-/// Maximum number of records that are shown while reading, for each reason; further ones are only counted.
-const SHOWN: u64 = 5;
-
-/// Maximum number of inputs that the JSON output lists with missing fields.
-const INPUTS: usize = 100;
-
-#[derive(Debug, Default)]
-pub struct Remarks {
-    counts: [u64; Reason::ALL.len()],
-    first_skipped: Option<BadRecord>,
-    /// First record that was used without its time.
-    first_timeless: Option<BadRecord>,
-    missing: Vec<(String, Missing)>,
-}
-
-/// Position and fault of a record.
-#[derive(Debug, serde::Serialize)]
-struct BadRecord {
-    input: String,
-    record: u64,
-    byte: u64,
-    #[serde(skip)]
-    reason: Reason,
-    detail: String,
-}
-
-impl Remarks {
-    /// Counts a record that was skipped, or used without its time. Returns the message to print, if any.
-    pub fn count(
-        &mut self,
-        input: &InputName,
-        (record, byte): (u64, u64),
-        reason: Reason,
-        detail: Option<&str>,
-    ) -> Option<String> {
-        let first = match reason {
-            Reason::BadTime => &mut self.first_timeless,
-            _ => &mut self.first_skipped,
-        };
-        first.get_or_insert_with(|| BadRecord {
-            input: input.to_string(),
-            record,
-            byte,
-            reason,
-            detail: detail.unwrap_or_default().to_owned(),
-        });
-        let count = &mut self.counts[reason as usize];
-        *count += 1;
-        let detail = detail.filter(|_| *count <= SHOWN)?;
-        let what = match reason {
-            Reason::BadTime => "used without its time".into(),
-            reason => format!("skipped: {}", reason.name()),
-        };
-        Some(format!(
-            "{input}: record {record} at byte {byte} {what}: {detail}"
-        ))
-    }
-
-    pub fn not_all_shown(&self) -> impl Iterator<Item = Reason> {
-        let counts = Reason::ALL.into_iter().zip(self.counts);
-        let more = counts.filter(|(reason, count)| *reason != Reason::BadTime && *count > SHOWN);
-        more.map(|(reason, _)| reason)
-    }
-
-    pub fn missing(&mut self, input: &InputName, missing: &Missing) {
-        if self.missing.len() < INPUTS {
-            self.missing.push((input.to_string(), missing.clone()));
-        }
-    }
-
-    pub fn lack_links(&self) -> bool {
-        self.missing.iter().any(|(_, missing)| !has_links(missing))
-    }
-
-    pub fn message(&self) -> Option<String> {
-        let first = self.first_timeless.as_ref()?;
-        Some(format!(
-            "{}; the first is record {} of {}, at byte {}: {}",
-            used_without_time(self.timeless()),
-            thousands(first.record),
-            first.input,
-            first.byte,
-            first.detail
-        ))
-    }
-
-    fn timeless(&self) -> u64 {
-        self.counts[Reason::BadTime as usize]
-    }
-
-    pub fn as_json(&self) -> Value {
-        let mut all = json!({});
-        if !self.missing.is_empty() {
-            let inputs = self.missing.iter().map(|(input, missing)| {
-                let mut json = missing_json(missing);
-                json["input"] = input.as_str().into();
-                json
-            });
-            all["missing"] = inputs.collect();
-        }
-        if let Some(first) = &self.first_timeless {
-            let bad = json!({"count": self.timeless(), "first": first});
-            all[Reason::BadTime.name()] = bad;
-        }
-        all
-    }
-}
-
 const UNREAD_SHOWN: usize = 12;
 
 pub fn missing_text(missing: &Missing) -> String {
@@ -361,7 +268,7 @@ pub fn missing_text(missing: &Missing) -> String {
     )
 }
 
-fn has_links(missing: &Missing) -> bool {
+pub fn has_links(missing: &Missing) -> bool {
     let mut fields = missing.fields.iter();
     fields.all(|(field, _)| *field != FieldName::Links)
 }
@@ -453,7 +360,7 @@ pub fn nothing_read(
     let first = inputs.first().map(ToString::to_string);
     let input = reporter.empty.clone().or(first).unwrap_or_default();
     let (skipped, out) = (read.skipped_total(), read.out_of_scope);
-    let why = match (&reporter.remarks.first_skipped, skipped, out) {
+    let why = match (&reporter.first_skipped, skipped, out) {
         (Some(place), 1.., _) => format!(
             "no record could be used. The first of {}: {}: record {} at byte {}: {}: {}.",
             thousands(skipped),
