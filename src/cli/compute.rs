@@ -121,7 +121,6 @@ impl ComputeArgs {
         self.to.unwrap_or(Format::Tsv)
     }
 
-    /// Returns the requested computation; `damping` applies unless an option sets it.
     fn computing(&self, damping: f64) -> anyhow::Result<Computing> {
         let mut computing = Computing::new(measure(&self.measure)?, self.level);
         computing.site_links = self.sites.site_links;

@@ -106,11 +106,9 @@ fn ratio(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Older ranking, and the rule for what counts as changed since.
 struct ChangeFilter {
     older: LevelRanking,
     least: Option<f64>,
-    /// Number of selected rows, by kind of change.
     counts: [Cell<u64>; 4],
 }
 

@@ -198,7 +198,6 @@ const STREAMS: &str = "Streams on standard input";
 const PASSES: &str = "Reading a crawl several times";
 const WINDOWS: &str = "Ranking a part of the crawl";
 
-/// Parses an address, for clap; a build without the service refuses it.
 fn service_address(text: &str) -> Result<std::net::SocketAddr, String> {
     require_feature("serve")?;
     parsed(text)
@@ -300,7 +299,6 @@ impl IngestArgs {
         Ok(())
     }
 
-    /// Warns about requests that the published ranking does not fulfil.
     fn warn_of_ranking(&self, info: &Info, job: &IngestJob, log: Verbosity) {
         if let (Some(Some(_)), None) = (&self.expire, &info.expired) {
             let why = if info.window.settled.is_some() {
@@ -355,7 +353,6 @@ impl IngestArgs {
         super::serve::start(&self.store, listen, &self.service, Some(live)).map(Some)
     }
 
-    /// Builds the job; settings that are not given are the store's.
     fn job(&self) -> anyhow::Result<IngestJob> {
         let inputs = self.inputs.iter().map(|i| InputName::parse(i)).collect();
         let job = IngestJob::of(&self.store, inputs)?;

@@ -133,7 +133,6 @@ impl ChecksumArgs {
     }
 }
 
-/// Inputs, and options for reading them, of commands that need no store.
 #[derive(clap::Args)]
 pub struct ReadArgs {
     /// Files, or `-` for standard input; plain, gzip or zstd. Archives, Parquet tables and the folders of graphs, too.
@@ -173,7 +172,6 @@ impl ReadArgs {
     }
 }
 
-/// Options for reading inputs into a graph in memory.
 #[derive(clap::Args)]
 pub struct LoadArgs {
     /// The format of the inputs (see formats/). auto recognises it from the content [default: auto].

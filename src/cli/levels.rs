@@ -249,7 +249,6 @@ pub fn certain_pages(certain: Option<u64>) -> Option<String> {
     certain_text(certain, Level::Page, "most important")
 }
 
-/// Describes the accuracy of a snapshot, and the links that it leaves out.
 pub fn accuracy_of(info: &Info) -> String {
     let accuracy = accuracy(info.bound_l1(), Basis::of(info));
     match info.expired {

@@ -195,7 +195,6 @@ struct DomainPages {
 }
 
 impl DomainPages {
-    /// Finds the pages of a store by the rules of `--domain`.
     fn of(rules: &[String], snapshot: &Snapshot) -> anyhow::Result<DomainPages> {
         let (mut scope, mut found) = (Scope::default(), DomainPages::default());
         for rule in rules {

@@ -181,7 +181,6 @@ impl NextArgs {
         Ok(all)
     }
 
-    /// Names the output in an error of writing the list.
     fn named(&self, error: Error) -> Error {
         match error {
             Error::Io { action, source, .. } => match self.output.name() {

@@ -70,7 +70,6 @@ pub struct StoresArg {
     pub all: Vec<PathBuf>,
 }
 
-/// Options that select a ranking of a store, or of all shards of a crawl.
 #[derive(clap::Args)]
 pub struct RankingArgs {
     #[command(flatten)]

@@ -292,7 +292,6 @@ fn used_without_time(records: u64) -> String {
     )
 }
 
-/// Returns the warning that lines of a list of links return to an earlier source.
 pub fn ungrouped(sources: u64) -> String {
     format!(
         "{} to an earlier source: each group of lines counts as a crawl of its own. If the file is not grouped by source, \

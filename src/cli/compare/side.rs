@@ -163,7 +163,6 @@ impl CompareSide {
         self.ranking.as_ref().map_or(0, LevelRanking::len)
     }
 
-    /// Reads all scores. Calls `check` regularly with the number of pages so far.
     fn scores(&self, check: impl Fn(u64) -> Result<(), Error>) -> Result<Scores, Error> {
         let mut scores = Scores::new();
         self.each(|name, score| {
@@ -228,7 +227,6 @@ pub fn is_scores(path: &Path) -> bool {
     !path.is_dir() && !Snapshot::is_snapshot(&RealDisk, path) && !is_named_so()
 }
 
-/// Describes a file whose first bytes show that it is not lines of scores.
 fn other_kind(first: &[u8]) -> Option<&'static str> {
     let line = first.split(|&byte| byte == b'\n').next();
     if first.starts_with(b"PAR1") {

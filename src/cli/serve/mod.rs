@@ -53,7 +53,6 @@ pub struct ServeArgs {
     service: ServiceArgs,
 }
 
-/// Options of the service other than its address.
 #[derive(clap::Args)]
 pub struct ServiceArgs {
     /// A file with a token that clients must send; required if other machines can reach the address.

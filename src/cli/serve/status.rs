@@ -1,4 +1,5 @@
-//! State of a store and of a running ingest, for `/status` and for Prometheus.
+//! State of a store and of a running ingest, for `/status` and for Prometheus: counts are those of the ingest, or else of
+//! the snapshot.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +13,6 @@ use cashrank_graph::engine::Counters;
 use cashrank_ingest::ingest::ProgressReport;
 use serde::Serialize;
 
-/// State of the store and of a running ingest. Counts are those of the ingest, or else of the snapshot.
 #[derive(Default, Serialize)]
 pub struct StoreStatus {
     pub version: &'static str,
@@ -23,7 +23,6 @@ pub struct StoreStatus {
     pub links: u64,
     pub pages: u64,
     pub visited: u64,
-    /// Number of known pages that were never visited.
     pub frontier: u64,
     pub gone: u64,
     pub unchanged: u64,
@@ -32,7 +31,6 @@ pub struct StoreStatus {
     pub skipped: BTreeMap<&'static str, u64>,
     pub bound_l1: Option<f64>,
     pub turnovers: f64,
-    /// Time of the latest fetch.
     #[serde(serialize_with = "rfc_3339")]
     pub last_fetch: Option<Time>,
     pub disk_bytes: Option<u64>,
@@ -40,7 +38,6 @@ pub struct StoreStatus {
     pub ingesting: bool,
     /// Progress of the ingest of this process.
     pub reading: Option<IngestStatus>,
-    /// Time at which the current snapshot was published.
     #[serde(skip)]
     pub published: Option<SystemTime>,
 }

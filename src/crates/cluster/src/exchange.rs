@@ -120,7 +120,6 @@ impl Rounds {
     }
 }
 
-/// Connection of this process to all others.
 pub struct Cluster {
     process: usize,
     lines: Vec<Option<PeerLink>>,
@@ -219,7 +218,6 @@ impl Cluster {
         }
     }
 
-    /// Converts the messages to or from other processes, except for empty ones.
     fn of_others(
         &self,
         mut messages: Vec<Vec<u8>>,

@@ -9,27 +9,20 @@ use std::time::Duration;
 use blake2::{Blake2s256, Digest};
 use cashrank_base::{Error, Result};
 
-/// Maximum number of processes.
 pub const PROCESSES_MAX: usize = 256;
 const LEN_MIN: usize = 16;
 const LEN_MAX: u64 = 4096;
 
-/// Settings by which a process finds the others.
 #[derive(Clone)]
 pub struct Joining {
     /// Address of each process, `HOST:PORT`, at which it listens while others connect.
     pub addresses: Vec<String>,
-    /// Number of this process.
     pub process: usize,
-    /// Secret that all processes know, and nobody else.
     pub secret: Secret,
     /// Version of the program. It must be equal in all processes, and so must `shards` and `digest`.
     pub program: String,
-    /// Number of shards of the crawl.
     pub shards: u64,
-    /// Digest of the options.
     pub digest: u128,
-    /// Time to wait for the others at the start.
     pub wait: Duration,
     /// Silence after which a process is considered lost. The others send a sign of life six times in this time.
     pub silence: Duration,

@@ -14,10 +14,8 @@ use serde::Serialize;
 use crate::server::ServiceLimits;
 use crate::workers::Workers;
 
-/// Answer, or the reason why there is none.
 pub type Result<T> = std::result::Result<T, Problem>;
 
-/// Reason why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub enum Problem {
@@ -27,11 +25,9 @@ pub enum Problem {
     Unknown(String),
     /// The answer is not available at the moment; the client should retry.
     Later(String),
-    /// The answer cannot be read or computed.
     Failed(String),
 }
 
-/// Source of the answers.
 pub trait Backend: Send + Sync + 'static {
     /// Returns counts and the bound as JSON.
     fn status(&self) -> Result<Vec<u8>>;
@@ -50,31 +46,25 @@ pub trait Backend: Send + Sync + 'static {
     fn log(&self, text: &str);
 }
 
-/// Request for pages to crawl next.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NextQuery {
-    /// Maximum number of pages in the list.
     pub n: usize,
     /// All other options by the names of `cashrank next`, without the dashes; a name may be repeated.
     pub options: Vec<(String, String)>,
 }
 
-/// Pages to crawl next, as of a snapshot.
+/// Pages to crawl next, best first, as of a snapshot.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NextList {
-    /// Name of the snapshot.
     pub snapshot: String,
     /// Identifier that no list of another snapshot has; ASCII, without quotes.
     pub version: String,
     /// Number of records read until the snapshot.
     pub records: u64,
-    /// Time at which the snapshot was made; `None` if unknown.
     pub made: Option<SystemTime>,
-    /// Pages, best first.
     pub pages: Vec<NextPage>,
 }
 
-/// Page to crawl.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct NextPage {
     /// URL, or the name in a crawl without URLs.
@@ -95,11 +85,8 @@ pub trait Calls: Send {
     ) -> io::Result<RunningCalls>;
 }
 
-/// Protocol that has been started.
 pub struct RunningCalls {
-    /// Paths of the calls, with their handlers.
     pub routes: Router,
-    /// Workers that run the calls.
     pub workers: Workers,
     /// Owner of background work, which ends when this is dropped: after the thread that serves clients.
     pub keeper: Box<dyn Any + Send + Sync>,

@@ -53,7 +53,6 @@ const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Interval at which a list in progress is checked for.
 const LIST_EVERY: Duration = Duration::from_millis(25);
 type Context = State<Arc<ServiceContext>>;
 type Parameters = Vec<(String, String)>;
@@ -109,7 +108,6 @@ async fn only_questions(request: Request, next: Next) -> Response {
     refusal(StatusCode::METHOD_NOT_ALLOWED, text)
 }
 
-/// Layer around calls of another protocol.
 async fn only_http_2(request: Request, next: Next) -> Response {
     if request.version() == Version::HTTP_2 {
         return next.run(request).await;
@@ -118,7 +116,6 @@ async fn only_http_2(request: Request, next: Next) -> Response {
     refusal(StatusCode::HTTP_VERSION_NOT_SUPPORTED, text)
 }
 
-/// Layer around paths without parameters.
 async fn without_parameters(request: Request, next: Next) -> Result<Response> {
     match parameters(request.uri().query()).first() {
         None => Ok(next.run(request).await),

@@ -54,11 +54,9 @@ pub struct ServiceLimits {
     pub idle_time: Duration,
     /// Time for which a client may take nothing of an answer; then its connection ends.
     pub write_time: Duration,
-    /// Time for computing an answer.
     pub answer_time: Duration,
     /// Maximum length of a request's header, all lines together, in bytes.
     pub header_bytes: usize,
-    /// Maximum length of an answer, in bytes.
     pub answer_bytes: usize,
     /// Maximum memory for untaken answers of all clients together, in bytes; further requests get 503.
     pub held_bytes: usize,
@@ -66,9 +64,7 @@ pub struct ServiceLimits {
     pub workers: usize,
     /// Number of requests that wait for a worker; further ones get 503.
     pub waiting: usize,
-    /// Number of concurrent requests on an HTTP/2 connection.
     pub streams: u32,
-    /// Maximum number of pages in a request for pages to crawl next.
     pub next_pages: usize,
 }
 
@@ -91,13 +87,10 @@ impl Default for ServiceLimits {
     }
 }
 
-/// Options of a service.
 pub struct ServiceOptions {
-    /// Address to listen on; port 0: any free port.
     pub listen: SocketAddr,
     /// Token that clients must send. Required if other machines can reach the address.
     pub token: Option<Token>,
-    /// Limits on what clients may use.
     pub limits: ServiceLimits,
     /// Calls of another protocol that are answered over HTTP/2: only with the feature `frontier`.
     pub calls: Option<Box<dyn Calls>>,
@@ -158,7 +151,6 @@ impl Service {
         })
     }
 
-    /// Returns the address that the service listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -20,9 +20,7 @@ const END_PAUSE: Duration = Duration::from_millis(5);
 /// Workers for a bounded number of jobs, each on a thread that may block.
 #[derive(Clone)]
 pub struct Workers {
-    /// Permits of jobs that run or wait.
     admitted: Arc<Semaphore>,
-    /// Permits of jobs that run.
     running: Arc<Semaphore>,
     jobs: Sender<Job>,
     time: Duration,
