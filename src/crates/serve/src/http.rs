@@ -16,10 +16,9 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use crate::access::{self, Token};
-use crate::backend::{Backend, NextList, NextPage, NextQuery, Problem, Result};
-use crate::held::AnswerPlace;
-use crate::server::ServiceLimits;
+use crate::server::{AnswerPlace, ServiceLimits};
 use crate::workers::Workers;
+use crate::{Backend, NextList, NextPage, NextQuery, Problem, Result};
 
 pub(crate) struct ServiceContext {
     pub(crate) backend: Arc<dyn Backend>,

@@ -11,8 +11,7 @@ use crossbeam_channel::{Sender, unbounded};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::backend::{Problem, Result};
-use crate::server::ServiceLimits;
+use crate::{Problem, Result, ServiceLimits};
 
 /// Interval at which the end of jobs is looked for.
 const END_PAUSE: Duration = Duration::from_millis(5);
