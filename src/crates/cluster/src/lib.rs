@@ -14,7 +14,6 @@
 //! and the error goes to the caller.
 
 mod exchange;
-mod joining;
 mod line;
 mod meeting;
 mod noise;
@@ -24,7 +23,7 @@ use std::io;
 use cashrank_base::{Error, Result};
 
 pub use exchange::Cluster;
-pub use joining::{Joining, PROCESSES_MAX, Secret, addresses};
+pub use meeting::{Joining, Secret, addresses};
 
 /// Connects the processes. Calls `is_stopped` often meanwhile, and stops waiting once that returns true. Fails with
 /// [`Error::Usage`] if one has other settings, and with [`Error::Io`] if some did not come.
