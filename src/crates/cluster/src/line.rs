@@ -9,6 +9,7 @@
 //! the line reports the failure to the thread that waits for a round of the exchange, and blocks the calling thread
 //! forever. The process is about to end then.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,9 +52,8 @@ struct WriteHalf {
 #[derive(Default)]
 struct ReadHalf {
     nonce: u64,
-    /// Received data; the part before `at` was consumed.
-    plain: Vec<u8>,
-    at: usize,
+    /// Received data that was not consumed yet.
+    plain: VecDeque<u8>,
     is_done: bool,
 }
 
@@ -142,7 +142,7 @@ impl LinkState {
     fn read(&self, out: &mut [u8]) -> io::Result<usize> {
         let mut reading = lock(&self.reading);
         let (reading, mut socket) = (&mut *reading, &self.socket);
-        while reading.at == reading.plain.len() {
+        while reading.plain.is_empty() {
             if reading.is_done {
                 return Ok(0);
             }
@@ -150,25 +150,20 @@ impl LinkState {
             socket.read_exact(&mut len)?;
             let mut frame = vec![0; u16::from_be_bytes(len).into()];
             socket.read_exact(&mut frame)?;
-            reading.plain = self.keys.open(reading.nonce, &frame)?;
+            let mut plain = VecDeque::from(self.keys.open(reading.nonce, &frame)?);
             reading.nonce += 1;
-            reading.at = 1;
-            match reading.plain.first() {
-                Some(&DATA) => {}
-                Some(&THERE) => reading.at = reading.plain.len(),
-                Some(&DONE) => reading.is_done = true,
-                Some(&ENDS) => {
-                    let why = String::from_utf8_lossy(&reading.plain[1..]);
+            match plain.pop_front() {
+                Some(DATA) => reading.plain = plain,
+                Some(THERE) => {}
+                Some(DONE) => reading.is_done = true,
+                Some(ENDS) => {
+                    let why = String::from_utf8_lossy(plain.make_contiguous());
                     return Err(io::Error::other(format!("it ended: {why}")));
                 }
                 _ => return Err(io::Error::other("it said something unknown")),
             }
         }
-        let left = &reading.plain[reading.at..];
-        let len = left.len().min(out.len());
-        out[..len].copy_from_slice(&left[..len]);
-        reading.at += len;
-        Ok(len)
+        reading.plain.read(out)
     }
 
     fn report(&self, error: &io::Error) {
