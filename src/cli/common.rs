@@ -96,14 +96,15 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// Sets `stop` at the first signal; the second signal ends the process at once.
-pub fn stop_on_signal(stop: &Arc<AtomicBool>) -> io::Result<()> {
+/// Returns a flag that the first signal sets; the second signal ends the process at once.
+pub fn stop_on_signal() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // The order matters: at the first signal the conditional shutdown must find `stop` unset.
+        // The order matters: at the first signal the conditional shutdown must find the flag unset.
         flag::register_conditional_shutdown(signal, Exit::Stopped as i32, stop.clone())?;
         flag::register(signal, stop.clone())?;
     }
-    Ok(())
+    Ok(stop)
 }
 
 /// Makes a write beyond the limit on file size (`ulimit -f`) return an error, which would otherwise kill the process.

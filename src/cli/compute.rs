@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -154,9 +153,7 @@ impl ComputeArgs {
         }
         let view = open_to_publish(store)?;
         let computing = self.computing(view.identity.settings.config.damping_asked())?;
-        let stop = Arc::new(AtomicBool::new(false));
-        stop_on_signal(&stop)?;
-        let watcher = Arc::new(Watcher::new(stop));
+        let watcher = Arc::new(Watcher::new(stop_on_signal()?));
         let started = Instant::now();
         let publish = || publish_computed(&RealDisk, &view, &computing, &watcher);
         let published = if self.quiet && !self.output.json {

@@ -1,8 +1,6 @@
 //! `cashrank convert`: crawl records of any format in, one file of crawl records out.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use cashrank_ingest::ingest::{Conversion, ConversionReport, convert};
 use cashrank_ingest::records::{RecordFormat, SortRoom};
@@ -58,7 +56,6 @@ impl ConvertArgs {
         let job = self.job(&output)?;
         output.must_spare(&self.read.inputs)?;
         self.check(&job, &output)?;
-        stop_on_signal(&job.stop)?;
         let mut reporter = Reporter::new(&job.inputs, 1, self.log);
         // Only a complete and verified result is kept, durably.
         let done = output.write(|out| {
@@ -125,7 +122,7 @@ impl ConvertArgs {
             to: RecordFormat::of_name(&self.output)?,
             sort,
             strict: self.strict,
-            stop: Arc::new(AtomicBool::new(false)),
+            stop: stop_on_signal()?,
         })
     }
 

@@ -219,7 +219,6 @@ impl IngestArgs {
         }
         let job = self.job()?;
         self.refuse_unused(&job)?;
-        stop_on_signal(&job.stop)?;
         let mut reporter = Reporter::new(&job.inputs, job.repeat, self.log);
         #[cfg(feature = "serve")]
         let service = self.serve(&mut reporter)?;
@@ -395,6 +394,7 @@ impl IngestArgs {
         });
         Ok(IngestJob {
             settings,
+            stop: stop_on_signal()?,
             format: self.format,
             repeat: self.repeat,
             keep_links: match self.keep_links {

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use cashrank::Time;
@@ -66,10 +65,8 @@ impl SettleArgs {
         let instead = "settle on a machine with more memory";
         let need = settling_needs(view.totals().pages);
         self.memory.beside(need, work, instead)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        stop_on_signal(&stop)?;
         let started = Instant::now();
-        let watcher = Arc::new(Watcher::new(stop.clone()));
+        let watcher = Arc::new(Watcher::new(stop_on_signal()?));
         let (keep, settle) = (self.keep.keep_snapshots, self.settling(&watcher, &again));
         let published = beside_a_bar(&watcher, || publish(&RealDisk, &view, keep, Some(&settle)))?;
         let seconds = started.elapsed().as_secs_f64();

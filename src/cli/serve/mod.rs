@@ -10,7 +10,7 @@ use std::io::{ErrorKind, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cashrank::{Error, NextOptions};
@@ -137,8 +137,7 @@ impl ServeArgs {
             "{}: not a cashrank store; `cashrank ingest` creates one",
             store.display()
         );
-        let stop = Arc::new(AtomicBool::new(false));
-        stop_on_signal(&stop)?;
+        let stop = stop_on_signal()?;
         let service = start(&store, self.listen, &self.service, None)?;
         while !stop.load(Ordering::Relaxed) {
             std::thread::sleep(LOOK_EVERY);
