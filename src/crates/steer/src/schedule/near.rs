@@ -18,8 +18,8 @@
 //! - l' and f' are the means over all pages read; three pages with these means are added to few neighbours.
 //!
 //! Only pages that may be among the best are adjusted: those of the greatest scores, and then those whose score could
-//! rise above the least of the best by the greatest adjustment. Takes 4 bytes per page, 8 per page
-//! read, and 32 for each page adjusted.
+//! rise above the least of the best by the greatest adjustment. Takes 4 bytes per page, 8 per page read, and 32 for each
+//! page adjusted.
 
 use prefetch_index::prefetch_index;
 
