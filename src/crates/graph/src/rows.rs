@@ -32,6 +32,7 @@ impl<'a> Deref for Row<'a> {
 }
 
 impl<'a> Row<'a> {
+    /// Returns the row of a page that exists, with links of equal weight.
     pub fn new(page: u32, targets: &'a [u32]) -> Row<'a> {
         Links::from(targets).of(page)
     }
@@ -77,6 +78,7 @@ pub type RowVisitor<'v> = dyn FnMut(Row<'_>) -> Result<(), Stop> + 'v;
 /// Callback for adjacent rows of a sweep. An error stops the sweep.
 pub type RowsVisitor<'v> = dyn FnMut(&[Row<'_>]) -> Result<(), Stop> + 'v;
 
+/// Rows that can be read repeatedly, from the first to the last.
 pub trait Rows: Sync {
     /// Returns the number of known pages, the upper bound of all page numbers.
     fn pages(&self) -> u64;

@@ -1,4 +1,5 @@
-//! Heads of checksummed blocks: consecutive little-endian fields, followed by an XXH3-64 (`formats/store.md`).
+//! Heads of checksummed blocks: consecutive little-endian fields, followed by an XXH3-64 (`formats/store.md`,
+//! `formats/snapshot.md`).
 //!
 //! A reader uses nothing of a head before its checksum matches, except a block log's length, which it first compares
 //! with the committed length of the file. What lies after the last committed block is cut off or ignored.

@@ -90,7 +90,8 @@ impl Digest {
         Digest::of(hash, Digest::CONTENT)
     }
 
-    /// Returns the digest of a page's content, from a textual digest of any kind or the output of [`Digest::text`].
+    /// Returns the digest of a page's content, from a textual digest of any kind or the output of [`Digest::text`]; that
+    /// of an empty text is [`Digest::NONE`].
     pub fn of_text(text: &str) -> Digest {
         if text.is_empty() {
             return Digest::NONE;

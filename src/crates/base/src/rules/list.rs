@@ -70,7 +70,7 @@ impl fmt::Display for SkippedLines {
     }
 }
 
-/// Returns the name in a line, and the text after the tab; `None` if the line is blank or a comment.
+/// Returns the name in a line, and the text after the tab; `None` if the line is blank.
 pub fn parts(line: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let line = line
         .strip_prefix(b"\xef\xbb\xbf")

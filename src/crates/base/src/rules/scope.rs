@@ -58,6 +58,7 @@ impl Scope {
         self.0.is_empty()
     }
 
+    /// Adds the rules of `other`.
     pub fn add(&mut self, other: Scope) {
         for rule in other.0 {
             if !self.0.contains(&rule) {

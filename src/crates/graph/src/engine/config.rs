@@ -19,6 +19,7 @@ pub struct Config {
     /// Estimator of importance; `None` selects the window's default ([`WindowPolicy::estimator`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     estimator: Option<Estimator>,
+    /// Treatment of links from a page to itself.
     pub self_links: SelfLinks,
     /// Weights of links by their kind.
     #[serde(default, skip_serializing_if = "Follow::is_default")]
@@ -60,6 +61,7 @@ impl Config {
         Ok(())
     }
 
+    /// Returns the damping in 1/2^32, as the ledger uses it.
     pub fn damping_units(&self) -> u64 {
         self.damping
     }
@@ -119,6 +121,7 @@ impl Config {
         self.marks > 0 && self.window.uses_marks(self.estimator())
     }
 
+    /// Checks the limits and combinations that the types do not enforce.
     pub fn check(&self) -> Result<()> {
         let (window, estimator) = (self.window, self.estimator());
         let chooses = window == WindowPolicy::Auto;

@@ -13,6 +13,7 @@ pub struct Counters {
     pub gone: u64,
     /// Applied records of unchanged pages, whose links are unknown.
     pub unchanged: u64,
+    /// Applied records of failed fetches.
     pub failed: u64,
     /// Unusable records, by reason in the order of [`Reason::ALL`].
     pub skipped: [u64; Reason::ALL.len()],
@@ -20,6 +21,7 @@ pub struct Counters {
     pub other: u64,
     #[serde(default)]
     pub out_of_scope: u64,
+    /// Links read from applied records.
     pub links: u64,
     /// Links to something that is not a page, such as `mailto:`.
     pub links_scheme: u64,
@@ -31,7 +33,9 @@ pub struct Counters {
     pub links_repeated: u64,
     #[serde(default)]
     pub links_out_of_scope: u64,
+    /// Pages visited at least once.
     pub visited: u64,
+    /// Counts that only a store that is a shard has.
     #[serde(skip)]
     pub shard: ShardCounts,
 }
@@ -73,6 +77,7 @@ pub struct ShardCounts {
 }
 
 impl Counters {
+    /// Returns the number of records skipped for any reason.
     pub fn skipped_total(&self) -> u64 {
         self.skipped.iter().sum()
     }

@@ -13,11 +13,13 @@ use crate::graph::{self, LatestRows, node};
 use crate::model::{Fetches, Limits, Page};
 use crate::{Error, Result};
 
+/// Names, history and marks held in memory.
 #[derive(Default)]
 pub struct InMemory {
     names: Vec<Box<[u8]>>,
     admissions: Vec<Admission>,
     /// Runs of the history, each with its mark interval.
+    #[doc(hidden)]
     pub runs: Vec<(u64, Vec<HistoryRow>)>,
     marks: Vec<(u64, Vec<u64>)>,
     /// Links of all pages, if importance may be settled over them.
@@ -71,6 +73,7 @@ impl Storage for InMemory {
 /// Ranking of all pages, and the window that it was read from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranking {
+    /// Window of the ranking, with its certificate.
     pub window: Window,
     /// Ranked pages, in number order.
     pub pages: Vec<Page<'static>>,

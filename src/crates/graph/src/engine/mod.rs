@@ -108,6 +108,7 @@ pub struct Engine<S = InMemory> {
 }
 
 impl<S: Storage> Engine<S> {
+    /// Creates an empty engine that accepts at most `page_limit` pages.
     pub fn with_storage(config: Config, page_limit: u64, storage: S) -> Result<Engine<S>> {
         config.check()?;
         let damping = config.damping_units();
@@ -160,6 +161,7 @@ impl<S: Storage> Engine<S> {
         &self.ledger
     }
 
+    /// Returns the retained marks, oldest first.
     pub fn marks(&self) -> &[CashMark] {
         &self.state.marks
     }
@@ -168,6 +170,7 @@ impl<S: Storage> Engine<S> {
         &self.state.counters
     }
 
+    /// Sets the number of rows at which the log is cut into a run.
     pub fn cut_log_at(&mut self, rows: usize) {
         self.log.full = rows;
     }
@@ -385,6 +388,7 @@ impl<S: Storage> Engine<S> {
         Ok(())
     }
 
+    /// Passes the log to the storage as a run.
     pub fn flush_log(&mut self) -> Result<()> {
         if self.log.is_empty() {
             return Ok(());

@@ -47,6 +47,7 @@ impl Certificate {
         }
     }
 
+    /// Returns true if no number is NaN or infinite.
     pub fn is_finite(&self) -> bool {
         let bounds = [self.received_l1, self.distributed_l1];
         let bounds = bounds.into_iter().flatten();
@@ -90,9 +91,11 @@ pub struct Effort {
     pub until: f64,
     /// True if the bound was reached; false if time ran out or 64-bit numbers do not resolve more.
     pub reached: bool,
+    /// Number of sweeps over the kept rows.
     pub sweeps: u64,
     /// Number of links over which something was passed on.
     pub links_touched: u64,
+    /// Number of links in the rows.
     pub links: u64,
     /// True if it started from an earlier settled state.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

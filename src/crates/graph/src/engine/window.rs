@@ -37,6 +37,7 @@ pub enum WindowPolicy {
 pub const MEASURES_MAX: u32 = 1000;
 
 impl WindowPolicy {
+    /// Ways to write a window, each with a short description.
     pub const FORMS: [(&'static str, &'static str); 6] = [
         ("auto", "since the mark that gives the best certificate"),
         ("whole", "all of it"),

@@ -1,7 +1,7 @@
 //! Crawl records as files: the output of `convert`, and the dump of a store. All are made of lines of JSON
 //! (`decode::records::write`); `formats/convert.md` describes the files.
 //!
-//! A member or frame ends with a record, after 16 MiB or more, so that readers can verify it before they use any of it,
+//! A gzip member or zstd frame ends with a record, after 16 MiB or more, so that readers can verify it before they use any of it,
 //! and resume at its start. The same records give the same bytes.
 
 mod dump;

@@ -15,12 +15,14 @@ use crate::{Error, Result};
 /// Ranks of one page or site over time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct History {
+    /// URL or name, as given.
     pub url: String,
     pub known: bool,
     /// Positions in the kept rankings, oldest first.
     pub history: Vec<Moment>,
 }
 
+/// Position of a page or site in one ranking.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Moment {
     /// Number of the snapshot: the records read until then.
@@ -29,6 +31,7 @@ pub struct Moment {
     /// time.
     #[serde(serialize_with = "rfc_3339")]
     pub time: Option<Time>,
+    /// Number of ranked pages or sites.
     pub count: u64,
     /// 1 + the number of those of strictly greater importance; absent if it was not known yet.
     pub rank: Option<u64>,
@@ -161,7 +164,8 @@ pub struct SnapshotMovers {
 }
 
 /// Returns the `n` pages whose importance changed most from `older` to `newer`, two snapshots of one store: up or down,
-/// relative to the older importance, among pages that both have and either ranks in its first 1,000.
+/// relative to the older importance, among pages that both have and either ranks in its first 1,000. Ties are ordered by
+/// the change of importance, then by rank.
 ///
 /// ```
 /// # mod cashrank { pub use cashrank_base::model::*; pub use cashrank_store::session::*; pub use cashrank_steer::{answers::*, schedule::*}; }

@@ -42,9 +42,11 @@ pub enum PageSelection {
 #[non_exhaustive]
 pub struct NextOptions {
     pub strategy: Choice,
+    /// Maximum number of pages to list.
     pub count: usize,
     pub which: PageSelection,
     pub per_host: Option<u64>,
+    /// Maximum number of pages per registered domain.
     pub per_domain: Option<u64>,
     pub scope: Scope,
     /// Restriction to hosts of which a page was fetched, or is a seed.
@@ -122,9 +124,11 @@ impl NextOptions {
 pub struct Candidate {
     /// Number of the page; `None` for a seed that the store does not know yet.
     pub page: Option<PageId>,
+    /// Canonical URL, or opaque name.
     pub url: String,
     /// Score by the strategy, or the gain of reading the page again: higher is earlier.
     pub score: f64,
+    /// True if it was read already.
     pub fetched: bool,
     pub importance: f64,
     pub fetches: Fetches,

@@ -293,7 +293,8 @@ impl Writer {
         published.ok_or_else(|| Error::internal("settling was stopped"))
     }
 
-    /// Publishes like [`Writer::publish`], settled to `settle`. Returns `None` if the watcher stopped it.
+    /// Publishes like [`Writer::publish`], settled to `settle`. Returns `None` if the watcher stopped it; what was pushed
+    /// is durable then.
     #[doc(hidden)]
     pub fn publish_watched(
         &mut self,
@@ -376,7 +377,8 @@ impl Writer {
         self.engine.ledger().totals().pages
     }
 
-    /// Makes the state durable, with the progress in the inputs. Returns why rows were given up, if they were.
+    /// Makes the state durable, with the progress in the inputs. Returns why rows were given up, if they were: then call
+    /// [`Writer::release_rows`]. After an error the store accepts no more records.
     pub fn commit(&mut self, progress: &InputProgress) -> Result<Option<GiveUpReason>> {
         checkpoint(&mut self.engine, progress)?;
         Ok(self.storage_mut().rows_given_up.take())

@@ -187,7 +187,8 @@ fn choose_splits(local: &[ShardRanking<'_>], peers: &mut dyn Peers) -> Result<Ve
     Ok(splits(samples, peers.shards()))
 }
 
-/// Merges the values of a range. Returns for each shard how many values precede each of its distinct ones.
+/// Merges the values of a range. Returns for each shard, by its distinct values, how many values of all
+/// shards there are from its distinct value before, with that, up to this one; and the number of values.
 fn merge(messages: &[Vec<u8>], units: Option<ScoreUnits>) -> Result<(Vec<Vec<u8>>, u64)> {
     let mut all = Vec::new();
     for of in messages {

@@ -464,7 +464,8 @@ impl Snapshot {
         Ok(pages)
     }
 
-    /// Returns the largest n such that the first n pages are certain to be the n of greatest PageRank ([`Positions`]).
+    /// Returns the largest n such that the first n pages are certain to be, in some order, the n of greatest PageRank
+    /// ([`Positions`]); `None` if there is no bound, or for a shard, which has only a part of the ranking.
     pub fn certain_top(&self) -> Result<Option<u64>> {
         let bound = self.info().bound_l1();
         let Some(bound) = bound.filter(|_| self.info().cluster.is_none()) else {

@@ -294,7 +294,8 @@ pub struct Info {
     pub counters: Counters,
     /// Latest accepted time of a record, in seconds since 1970: see `formats/snapshot.md`.
     pub time: Option<i64>,
-    /// Number of measures that the window was read from, or of pages that ever distributed cash.
+    /// Number of measures that the window was read from; for a window of sums or an interpolation, one for each page
+    /// that ever distributed cash.
     pub measures: u64,
     pub window: Window,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -82,7 +82,8 @@ fn write(disk: &dyn Disk, dir: &Path, store: u64, index: &Index, sum: u64) -> Re
     temporary.put_in_place().map(drop)
 }
 
-/// Writes the index of the last commit, unless the present one covers nearly as many pages or is incomplete.
+/// Writes the index of the last commit, unless the present one covers nearly as many pages, or
+/// the one in memory is incomplete.
 pub fn keep_index(engine: &mut Engine<StoreWriter>) -> Result<()> {
     let store = engine.storage();
     let pages = store.manifest.engine.totals.pages;

@@ -89,7 +89,8 @@ fn is_zlib(body: &[u8]) -> bool {
         if method & 15 == 8 && (u16::from(method) << 8 | u16::from(flags)).is_multiple_of(31))
 }
 
-/// Decodes up to the end or the first error; `None` if that yields nothing, or is no front of a marked body.
+/// Decodes up to the end or the first error; `None` if that yields nothing, or for an error other than the
+/// premature end of an unmarked body.
 fn read(
     reader: impl Read,
     is_marked: bool,
