@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub struct FrontierOptions {
     /// Path of the file; created if it does not exist.
     pub path: PathBuf,
-    /// Options of [`NextQuery`]: the strategy, and everything except for the number.
+    /// Options of `/next`: the strategy, and everything except for the number.
     pub next: Vec<(String, String)>,
     /// Limits of the frontier.
     pub limits: FrontierLimits,
