@@ -54,7 +54,7 @@ impl LinkList {
         let count = ranked.len() as u64;
         ranked.truncate(n);
         let pages: Vec<PageId> = ranked.iter().map(|(page, _)| *page).collect();
-        let links = snapshot.named_pages(&pages)?.into_iter().zip(ranked);
+        let links = snapshot.named_states(&pages)?.into_iter().zip(ranked);
         let links = links.map(|(page, (_, weight))| LinkTarget {
             url: page.url.into_owned(),
             rank: page.rank,

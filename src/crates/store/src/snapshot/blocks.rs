@@ -141,6 +141,18 @@ impl<I: FileInfo> BlockFile<I> {
         column::unpack(&packed, self.rows_of(block)).ok_or_else(|| self.bad(block, which))
     }
 
+    /// Returns the values at these places of a block's column.
+    pub(super) fn column_at(
+        &self,
+        block: u64,
+        which: I::Column,
+        places: &[usize],
+    ) -> Result<Vec<u64>> {
+        let packed = self.packed(block, which)?;
+        let values = column::unpack_at(&packed, self.rows_of(block), places);
+        values.ok_or_else(|| self.bad(block, which))
+    }
+
     pub(crate) fn column_blocks(
         &self,
         which: I::Column,

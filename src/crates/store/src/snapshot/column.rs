@@ -39,12 +39,24 @@ pub fn pack(values: &[u64]) -> Result<Vec<u8>> {
     compress(&bytes)
 }
 
+fn decompress(packed: &[u8], count: usize) -> Option<Vec<u8>> {
+    let bytes = zstd::bulk::decompress(packed, count * 8).ok()?;
+    (bytes.len() == count * 8).then_some(bytes)
+}
+
+/// Unpacks of `count` values those at these places; `None` if `packed` does not hold exactly as many.
+pub fn unpack_at(packed: &[u8], count: usize, places: &[usize]) -> Option<Vec<u64>> {
+    let bytes = decompress(packed, count)?;
+    let value = |&at: &usize| {
+        let planes = std::array::from_fn(|plane| bytes[plane * count + at]);
+        u64::from_le_bytes(planes)
+    };
+    Some(places.iter().map(value).collect())
+}
+
 /// Unpacks `count` values; `None` if `packed` does not hold exactly as many.
 pub fn unpack(packed: &[u8], count: usize) -> Option<Vec<u64>> {
-    let bytes = zstd::bulk::decompress(packed, count * 8).ok()?;
-    if bytes.len() != count * 8 {
-        return None;
-    }
+    let bytes = decompress(packed, count)?;
     let mut values = vec![0; count];
     for (plane, bytes) in bytes.chunks_exact(count.max(1)).enumerate() {
         // As in `pack`.
@@ -163,6 +175,9 @@ mod tests {
             let packed = pack(&values).unwrap();
             prop_assert_eq!(unpack(&packed, values.len()), Some(values.clone()));
             prop_assert_eq!(unpack(&packed, values.len() + 1), None);
+            let places: Vec<usize> = (0..values.len()).step_by(3).collect();
+            let some = places.iter().map(|&at| values[at]).collect();
+            prop_assert_eq!(unpack_at(&packed, values.len(), &places), Some(some));
         }
 
         #[test]

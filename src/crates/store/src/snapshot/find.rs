@@ -88,7 +88,28 @@ impl Snapshot {
 
     /// Returns these pages with their names, like [`Snapshot::pages_of`], by the columns that a [`Page`] shows.
     pub fn named_pages(&self, pages: &[PageId]) -> Result<Vec<Page<'static>>> {
-        let known = self.pages_with(pages, &SHOWN)?.into_iter();
+        self.named_with(pages, &SHOWN)
+    }
+
+    /// Returns rank, importance and state of these pages, with their names.
+    #[doc(hidden)]
+    pub fn named_states(&self, pages: &[PageId]) -> Result<Vec<Page<'static>>> {
+        let wanted = [
+            SnapshotColumn::Rank,
+            SnapshotColumn::Importance,
+            SnapshotColumn::Visits,
+            SnapshotColumn::Failed,
+            SnapshotColumn::Gone,
+        ];
+        self.named_with(pages, &wanted)
+    }
+
+    fn named_with(
+        &self,
+        pages: &[PageId],
+        wanted: &[SnapshotColumn],
+    ) -> Result<Vec<Page<'static>>> {
+        let known = self.pages_with(pages, wanted)?.into_iter();
         let named = known.zip(self.names_of(pages)?);
         let named = named.map(|(page, url)| page.named(url, self.len()));
         Ok(named.collect())
@@ -98,8 +119,7 @@ impl Snapshot {
         let known = pages.iter().copied().filter(|page| page.0 < self.len());
         let known: Vec<PageId> = known.collect();
         rows_at(&known, |block, places| {
-            let page = self.columns.pages_with(block, wanted)?;
-            Ok(places.iter().copied().map(page).collect())
+            self.columns.pages_at(block, wanted, places)
         })
     }
 
@@ -376,8 +396,7 @@ impl Snapshot {
             if matching.is_empty() {
                 continue;
             }
-            let page = self.columns.pages_with(block, &COLUMNS)?;
-            for page in matching.into_iter().map(page) {
+            for page in self.columns.pages_at(block, &COLUMNS, &matching)? {
                 let fetches = &page.fetches;
                 let is = [true, fetches.visits == 0, fetches.failed > 0, fetches.gone];
                 add(&mut lists, is, &page);

@@ -65,19 +65,20 @@ impl SnapshotColumns {
         Ok(())
     }
 
-    /// Reads columns of a block. Returns a function of the row in the block; facts outside of `wanted` are 0 or unknown.
-    pub(super) fn pages_with(
+    /// Returns pages by columns that `read` reads, given the place in these columns and the page; facts outside of
+    /// `wanted` are 0 or unknown.
+    fn pages_by(
         &self,
-        block: u64,
         wanted: &[SnapshotColumn],
-    ) -> Result<impl Fn(usize) -> SnapshotPage + use<>> {
+        read: &dyn Fn(SnapshotColumn) -> Result<Vec<u64>>,
+    ) -> Result<impl Fn((usize, u64)) -> SnapshotPage + use<>> {
         let mut columns: [Option<Vec<u64>>; COLUMNS] = Default::default();
         for &which in wanted {
             if which != SnapshotColumn::Gone || self.info.counters.gone > 0 {
-                columns[which as usize] = Some(self.column(block, which)?);
+                columns[which as usize] = Some(read(which)?);
             }
         }
-        Ok(move |at: usize| {
+        Ok(move |(at, page): (usize, u64)| {
             let some = |which: SnapshotColumn| Some(columns[which as usize].as_ref()?[at]);
             let number = |which| some(which).unwrap_or(0);
             let real = |which| f64::from_bits(number(which));
@@ -86,7 +87,7 @@ impl SnapshotColumns {
                 time.filter(|&time| time != NO_TIME)
             };
             SnapshotPage {
-                page: PageId(block * CHUNK_PAGES + at as u64),
+                page: PageId(page),
                 importance: real(SnapshotColumn::Importance),
                 distributed: real(SnapshotColumn::Distributed),
                 rank: number(SnapshotColumn::Rank),
@@ -106,13 +107,27 @@ impl SnapshotColumns {
         })
     }
 
-    /// Iterates over the pages of a block, like [`SnapshotColumns::pages_with`].
+    /// Iterates over the pages of a block by these columns.
     pub(super) fn block_with(
         &self,
         block: u64,
         wanted: &[SnapshotColumn],
     ) -> Result<impl Iterator<Item = SnapshotPage> + use<>> {
-        Ok((0..self.rows_of(block)).map(self.pages_with(block, wanted)?))
+        let page = self.pages_by(wanted, &|which| self.column(block, which))?;
+        let rows = 0..self.rows_of(block);
+        Ok(rows.zip(block * CHUNK_PAGES..).map(page))
+    }
+
+    /// Returns the pages at these places of a block by these columns.
+    pub(super) fn pages_at(
+        &self,
+        block: u64,
+        wanted: &[SnapshotColumn],
+        places: &[usize],
+    ) -> Result<Vec<SnapshotPage>> {
+        let page = self.pages_by(wanted, &|which| self.column_at(block, which, places))?;
+        let pages = places.iter().map(|&at| block * CHUNK_PAGES + at as u64);
+        Ok((0..).zip(pages).map(page).collect())
     }
 
     pub fn pages(&self) -> impl Iterator<Item = Result<SnapshotPage>> + '_ {
