@@ -132,7 +132,7 @@ impl Snapshot {
         let numbers = sorted.iter().map(|&at| pages[at].0);
         self.names.each_of(numbers, &mut |name| {
             if let Some(&at) = at.next() {
-                names[at] = String::from_utf8_lossy(name).into_owned();
+                names[at] = std::str::from_utf8(name).unwrap_or_default().into();
             }
         })?;
         Ok(names)

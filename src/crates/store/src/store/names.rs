@@ -317,7 +317,7 @@ impl NameReader {
     fn unpack(&self, block: &LogBlock) -> Result<Vec<String>> {
         let mut names = Vec::new();
         self.unpack_each(block, &mut |name| {
-            names.push(String::from_utf8_lossy(name).into_owned());
+            names.push(std::str::from_utf8(name).unwrap_or_default().into());
         })?;
         Ok(names)
     }

@@ -256,7 +256,8 @@ pub(super) fn name_without(
     format: &str,
     instead: &str,
 ) -> Result<()> {
-    if name.bytes().any(|byte| bytes.contains(&byte)) {
+    let holds = |byte: &u8| memchr::memchr(*byte, name.as_bytes()).is_some();
+    if bytes.iter().any(holds) {
         return Err(Error::Unsupported(format!(
             "page {page}: its name, {name:?}, holds a tab or a line end, which {format} cannot; export {instead}"
         )));
