@@ -54,14 +54,15 @@ impl LinkList {
         let count = ranked.len() as u64;
         ranked.truncate(n);
         let pages: Vec<PageId> = ranked.iter().map(|(page, _)| *page).collect();
-        let links = snapshot.named_states(&pages)?.into_iter().zip(ranked);
-        let links = links.map(|(page, (_, weight))| LinkTarget {
-            url: page.url.into_owned(),
-            rank: page.rank,
-            importance: page.importance,
-            state: page.state,
-            weight,
-        });
+        let states = snapshot.states_of(&pages)?.into_iter();
+        let named = snapshot.names_of(&pages)?.into_iter().zip(states);
+        let links = named
+            .zip(ranked)
+            .map(|((url, state), (_, end))| LinkTarget {
+                url,
+                state: Some(state),
+                ..end
+            });
         Ok(Some(LinkList {
             page,
             url: url.to_owned(),
@@ -146,16 +147,26 @@ impl Ends {
         })
     }
 
-    /// Returns the ends that the snapshot knows, with weights: best rank first, ties in order of first appearance.
-    pub fn ranked(&self, snapshot: &Snapshot) -> Result<Vec<(PageId, Option<u64>)>> {
+    /// Returns the ends that the snapshot knows, without URLs and states: best rank first, ties by page number.
+    pub fn ranked(&self, snapshot: &Snapshot) -> Result<Vec<(PageId, LinkTarget)>> {
         let ends = self
             .ends
             .iter()
             .map(|(page, weight)| (PageId((*page).into()), *weight));
         let known: Vec<_> = ends.filter(|(page, _)| page.0 < snapshot.len()).collect();
         let pages: Vec<PageId> = known.iter().map(|(page, _)| *page).collect();
-        let mut ranked: Vec<_> = snapshot.ranks_of(&pages)?.into_iter().zip(known).collect();
-        ranked.sort_by_key(|((rank, _), (page, _))| (*rank, *page));
-        Ok(ranked.into_iter().map(|(_, end)| end).collect())
+        let ranks = snapshot.ranks_of(&pages)?;
+        let end = |((page, weight), (rank, importance))| {
+            let end = LinkTarget {
+                rank,
+                importance,
+                weight,
+                ..LinkTarget::default()
+            };
+            (page, end)
+        };
+        let mut ranked: Vec<_> = known.into_iter().zip(ranks).map(end).collect();
+        ranked.sort_by_key(|(page, end)| (end.rank, *page));
+        Ok(ranked)
     }
 }

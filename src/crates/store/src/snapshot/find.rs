@@ -86,30 +86,21 @@ impl Snapshot {
         Ok(pages.map(|page| (page.rank, page.importance)).collect())
     }
 
-    /// Returns these pages with their names, like [`Snapshot::pages_of`], by the columns that a [`Page`] shows.
-    pub fn named_pages(&self, pages: &[PageId]) -> Result<Vec<Page<'static>>> {
-        self.named_with(pages, &SHOWN)
-    }
-
-    /// Returns rank, importance and state of these pages, with their names.
+    /// Returns the results of these pages' fetches, in order. Reads no other columns.
     #[doc(hidden)]
-    pub fn named_states(&self, pages: &[PageId]) -> Result<Vec<Page<'static>>> {
+    pub fn states_of(&self, pages: &[PageId]) -> Result<Vec<PageState>> {
         let wanted = [
-            SnapshotColumn::Rank,
-            SnapshotColumn::Importance,
             SnapshotColumn::Visits,
             SnapshotColumn::Failed,
             SnapshotColumn::Gone,
         ];
-        self.named_with(pages, &wanted)
+        let pages = self.pages_with(pages, &wanted)?.into_iter();
+        Ok(pages.map(|page| page.fetches.state()).collect())
     }
 
-    fn named_with(
-        &self,
-        pages: &[PageId],
-        wanted: &[SnapshotColumn],
-    ) -> Result<Vec<Page<'static>>> {
-        let known = self.pages_with(pages, wanted)?.into_iter();
+    /// Returns these pages with their names, like [`Snapshot::pages_of`], by the columns that a [`Page`] shows.
+    pub fn named_pages(&self, pages: &[PageId]) -> Result<Vec<Page<'static>>> {
+        let known = self.pages_with(pages, &SHOWN)?.into_iter();
         let named = known.zip(self.names_of(pages)?);
         let named = named.map(|(page, url)| page.named(url, self.len()));
         Ok(named.collect())
