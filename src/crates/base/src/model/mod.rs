@@ -22,7 +22,7 @@ pub use limits::{TIME_UNITS, bytes, counted, human, split_time, thousands};
 pub use page::rfc_3339;
 pub use page::{Change, FetchTotals, Fetches, Page, PageId, PageState, SiteFacts};
 pub use record::{Batch, BatchEntry, LinkCounts, TEXT_BYTES, What};
-pub use record::{Link, Names, Parsed, Reason, Record, Rel, SelfLinks, Time, utc};
+pub use record::{Link, Names, Parsed, Reason, Record, Rel, SelfLinks, TIMES, Time, utc};
 pub use record::{has_page, is_redirect, keep};
 pub use registry::unknown_word;
 pub use remedy::{part_of, remedy};

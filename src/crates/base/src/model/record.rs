@@ -2,6 +2,7 @@
 //! with every distinct name once.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,10 @@ use crate::words;
 /// Time as seconds since 1970-01-01T00:00:00Z.
 pub type Time = i64;
 
-/// Formats a time as RFC 3339 in UTC, in whole seconds; `None` outside the years -9999 to 9999.
+/// Times that [`utc`] can format: from -9999-01-01T00:00:00Z to 9999-12-31T23:59:59Z.
+pub const TIMES: RangeInclusive<Time> = -377_705_116_800..=253_402_300_799;
+
+/// Formats a time as RFC 3339 in UTC, in whole seconds; `None` outside of [`TIMES`].
 pub fn utc(time: Time) -> Option<String> {
     let epoch = jiff::civil::date(1970, 1, 1).at(0, 0, 0, 0);
     let at = epoch.checked_add(jiff::SignedDuration::from_secs(time));
@@ -438,6 +442,14 @@ mod tests {
         assert!(all.has(Rel::UGC) && !Rel::UGC.has(all));
         assert_eq!(all.bits(), 7);
         assert!(Rel::all().all(|rel| Rel::of(rel.words().as_bytes()) == rel));
+    }
+
+    #[test]
+    fn times_are_those_with_four_digits_of_a_year() {
+        let (first, last) = (*TIMES.start(), *TIMES.end());
+        assert_eq!(utc(first).unwrap(), "-009999-01-01T00:00:00Z");
+        assert_eq!(utc(last).unwrap(), "9999-12-31T23:59:59Z");
+        assert_eq!((utc(first - 1), utc(last + 1)), (None, None));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::f64::consts::LN_2;
 
 use super::{Page, Setup};
-use crate::model::{Change, PageState, registry, utc};
+use crate::model::{Change, PageState, TIMES, registry};
 use crate::rank::measures::{ScoreKind, measure};
 use crate::sites::Level;
 use crate::{Error, Result, url};
@@ -224,7 +224,7 @@ impl ExportColumn {
             Some(ColumnValue::Integer(number)) if number > i64::MAX as u64 => {
                 format!("its {name} is {number}, above 2^63 - 1, the largest integer of an export")
             }
-            Some(ColumnValue::Time(seconds)) if utc(seconds).is_none() => {
+            Some(ColumnValue::Time(seconds)) if !TIMES.contains(&seconds) => {
                 format!("its {name}, {seconds} s from 1970, is outside the years -9999 to 9999")
             }
             None if self.is_required => format!("it has no {name}"),
@@ -285,7 +285,8 @@ pub(super) fn host_of<'p>(page: &'p Page<'_>) -> Option<&'p str> {
 
 /// Returns the registered domain of `host_of`; a host without a registered domain counts as its own domain.
 pub(super) fn domain_of<'p>(page: &'p Page<'_>) -> Option<&'p str> {
-    std::str::from_utf8(url::domain(host_of(page)?.as_bytes())).ok()
+    let host = host_of(page)?;
+    host.get(host.len() - url::domain(host.as_bytes()).len()..)
 }
 
 /// Reverses the labels of a host: `org.example.www`. Addresses are unchanged.

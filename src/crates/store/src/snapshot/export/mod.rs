@@ -15,12 +15,15 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crossbeam_channel::bounded;
+
 use self::columns::host_of;
 use crate::codec::varint::number;
 use crate::disk::ExternalSorter;
 use crate::engine::PageId;
 use crate::model::{Change, PageState, SiteFacts, lacks_feature, registry};
 use crate::sites::Level;
+use crate::threads::{result_of, spawn_in};
 use crate::{Error, Result};
 
 pub(super) use self::columns::reversed;
@@ -159,9 +162,9 @@ pub struct ExportCounts {
     pub gone: u64,
 }
 
-/// Writes a whole file; after an error it is incomplete. `path` names `out` in errors. Output is buffered here. Fails
-/// with [`Error::Usage`] if a required option is missing, and with [`Error::Unsupported`] for a row that the format
-/// cannot hold.
+/// Writes a whole file on a thread of its own, while the caller's reads the rows; after an error it is incomplete.
+/// `path` names `out` in errors. Output is buffered here. Fails with [`Error::Usage`] if a required option is missing,
+/// and with [`Error::Unsupported`] for a row that the format cannot hold.
 pub fn export<'a>(
     format: Format,
     setup: &Setup,
@@ -176,25 +179,56 @@ pub fn export<'a>(
         counts.pages += u64::from(!is_gone);
         !is_gone
     });
-    let left_out = match format {
-        #[cfg(feature = "parquet")]
-        Format::Parquet => {
-            parquet::write(ExportOutput::new(out, path), setup, &mut rows).map(|()| 0)?
+    let left_out = std::thread::scope(|scope| {
+        let (sender, batches) = bounded::<Vec<_>>(CHANNEL_BATCHES);
+        let write = move || write(format, setup, out, path, &mut batches.into_iter().flatten());
+        let writer = spawn_in(scope, "export", write)?;
+        loop {
+            let batch: Vec<_> = rows.by_ref().take(CHANNEL_ROWS).collect();
+            // A writer that failed takes no more.
+            if batch.is_empty() || sender.send(batch).is_err() {
+                drop(sender);
+                break result_of(writer);
+            }
         }
-        #[cfg(feature = "sqlite")]
-        Format::Sqlite => {
-            sqlite::write(ExportOutput::new(out, path), setup, &mut rows).map(|()| 0)?
-        }
-        _ if !format.is_text() => return Err(lacks_feature(format.name(), format.name())),
-        _ => {
-            let mut lines = LineWriter::new(format, setup, out, path)?;
-            rows.try_for_each(|row| lines.push(&row?))?;
-            lines.finish()?
-        }
-    };
+    })?;
     counts.pages -= left_out;
     counts.left_out = left_out;
     Ok(counts)
+}
+
+/// Number of rows that are passed to the writer at a time, and of batches that wait for it.
+const CHANNEL_ROWS: usize = 256;
+const CHANNEL_BATCHES: usize = 8;
+
+/// Writes the rows. Returns the number of those left out because of their names.
+fn write<'a>(
+    format: Format,
+    setup: &Setup,
+    out: impl Write + Send,
+    path: &Path,
+    rows: &mut dyn Iterator<Item = Result<Page<'a>>>,
+) -> Result<u64> {
+    match format {
+        #[cfg(feature = "parquet")]
+        Format::Parquet => {
+            parquet::write(ExportOutput::new(out, path), setup, rows)?;
+            Ok(0)
+        }
+        #[cfg(feature = "sqlite")]
+        Format::Sqlite => {
+            sqlite::write(ExportOutput::new(out, path), setup, rows)?;
+            Ok(0)
+        }
+        _ if !format.is_text() => Err(lacks_feature(format.name(), format.name())),
+        _ => {
+            let mut lines = LineWriter::new(format, setup, out, path)?;
+            for row in rows {
+                lines.push(&row?)?;
+            }
+            lines.finish()
+        }
+    }
 }
 
 /// Returns true if a row is left out because its page is gone: a search engine has no document of it, or deletes it.
@@ -359,13 +393,18 @@ fn put_row(row: &Page<'_>, at: usize, into: &mut Vec<u8>) {
     let more = row.more.iter().map(|number| real(*number));
     for fact in facts.into_iter().chain(more) {
         into.push(fact.is_some().into());
-        into.extend_from_slice(&fact.unwrap_or_default().to_le_bytes());
+        into.extend(fact.into_iter().flat_map(u64::to_le_bytes));
     }
 }
 
 fn take_row(mut key: Vec<u8>, value: &[u8]) -> Option<Page<'static>> {
     let real = |bits: Option<u64>| bits.map(f64::from_bits);
-    let mut facts = (value.chunks_exact(9)).map(|fact| (fact[0] == 1).then(|| number(&fact[1..])));
+    let mut rest = value;
+    let mut facts = std::iter::from_fn(|| {
+        let is_known = *rest.split_off_first()? == 1;
+        let fact = rest.split_off(..if is_known { 8 } else { 0 })?;
+        Some(is_known.then(|| number(fact)))
+    });
     let mut next = || facts.next().flatten();
     key.drain(..(next()? as usize).min(key.len()));
     Some(Page {

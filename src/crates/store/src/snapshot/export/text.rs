@@ -122,13 +122,21 @@ fn json(text: &str) -> String {
 
 type PutValue = fn(&mut Vec<u8>, Option<ColumnValue<'_>>) -> io::Result<()>;
 
+/// Returns whether JSON writes a number as Rust does: neither writes an exponent where the other has none.
+fn is_alike_in_json(number: f64) -> bool {
+    let size = number.abs();
+    size < 1e-5 || (1e-4..1e16).contains(&size)
+}
+
 /// Appends a value as it is, with numbers in Rust's shortest form.
 fn put_plain(line: &mut Vec<u8>, value: Option<ColumnValue<'_>>) -> io::Result<()> {
     match value {
         None => Ok(()),
         Some(ColumnValue::Text(text)) => line.write_all(text.as_bytes()),
-        Some(ColumnValue::Real(number)) => write!(line, "{number:?}"),
-        Some(ColumnValue::Integer(number)) => write!(line, "{number}"),
+        Some(ColumnValue::Real(number)) if !is_alike_in_json(number) => write!(line, "{number:?}"),
+        // Several times as fast as `write!`.
+        Some(ColumnValue::Real(number)) => Ok(serde_json::to_writer(line, &number)?),
+        Some(ColumnValue::Integer(number)) => Ok(serde_json::to_writer(line, &number)?),
         Some(ColumnValue::Bool(is)) => write!(line, "{is}"),
         Some(ColumnValue::Time(seconds)) => write!(line, "{}", utc(seconds).unwrap_or_default()),
     }
@@ -280,5 +288,24 @@ impl<'w> LineWriter<'w> {
         self.write()?;
         self.out.flush().map_err(|error| self.out.error(error))?;
         Ok(self.left_out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn plain_numbers_are_as_rust_formats_them(bits: u64, digits in 0u32..10_000, exponent in -12i32..24) {
+            for number in [f64::from_bits(bits), f64::from(digits) * 10f64.powi(exponent)] {
+                prop_assume!(number.is_finite());
+                let mut line = Vec::new();
+                put_plain(&mut line, Some(ColumnValue::Real(number))).unwrap();
+                prop_assert_eq!(line, format!("{number:?}").into_bytes());
+            }
+        }
     }
 }
