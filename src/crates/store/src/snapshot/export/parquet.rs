@@ -1,6 +1,6 @@
-//! Apache Parquet, compressed by Snappy, with statistics by column chunk and page. A row group holds at most 131,072 rows and about 64
-//! MiB of URLs, which bounds memory here and in readers. URLs are distinct, so they have no dictionary. Integers are
-//! signed, since not every reader supports unsigned ones.
+//! Apache Parquet, compressed by Snappy, with statistics by column chunk and page. A row group holds at most 131,072
+//! rows and about 64 MiB of URLs, which bounds memory here and in readers. Integers are signed, since not every reader
+//! supports unsigned ones.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -95,6 +95,9 @@ impl<W: Write + Send> ParquetFile<W> {
     }
 }
 
+/// Columns without a dictionary, as their values are distinct, or nearly so.
+const DISTINCT: [&str; 4] = ["url", "importance", "rank", "page"];
+
 pub(super) fn write(
     out: ExportOutput<'_>,
     setup: &Setup,
@@ -104,8 +107,10 @@ pub(super) fn write(
     let columns = setup.all_columns();
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
-        .set_statistics_enabled(EnabledStatistics::Page)
-        .set_column_dictionary_enabled(ColumnPath::from("url"), false);
+        .set_statistics_enabled(EnabledStatistics::Page);
+    let properties = DISTINCT.into_iter().fold(properties, |properties, name| {
+        properties.set_column_dictionary_enabled(ColumnPath::from(name), false)
+    });
     let fields: String = columns.iter().map(field).collect();
     let schema = format!("message ranking {{{fields}}}");
     let mut file = ParquetFile::new(out, path, &schema, properties)?;
