@@ -43,7 +43,7 @@ fn snapshot(store: &Path) -> Vec<u8> {
 /// Regression: the checkpoint after a bad record held the hash of an earlier position, so the same input was refused as
 /// a different one.
 #[test]
-fn after_strict_the_same_input_goes_on() {
+fn after_strict_the_same_input_continues() {
     let dir = in_memory();
     let input = format!("{TWO}bad\n{TWO}");
     std::fs::write(dir.path().join("in"), input).unwrap();

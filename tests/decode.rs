@@ -257,7 +257,7 @@ fn samples_read_as_expected() {
 }
 
 #[test]
-fn good_samples_have_nothing_bad_and_are_told_apart() {
+fn good_samples_are_sound_and_distinguished() {
     let samples = samples("good");
     for format in TEXT {
         assert!(
@@ -388,7 +388,7 @@ fn a_request_on_either_side_names_the_method() {
         }
         assert!(format.decoder().is_cut(request.as_bytes()));
         assert!(!format.decoder().is_cut(answer.as_bytes()));
-        // It may have been cut before its request, but not behind it, nor the other way round.
+        // It may have been cut before its request, but not after it, nor the other way round.
         for (text, may_lack) in [
             (answer.clone(), true),
             (answer[..answer.len() - 2].to_owned(), true),

@@ -106,7 +106,7 @@ fn slow(millis: u64) -> Arc<Slow> {
 
 /// Rankings that take longer than reading does, with checkpoints in between.
 #[test]
-fn rankings_beside_an_ingest_have_the_same_bytes() {
+fn rankings_during_an_ingest_have_the_same_bytes() {
     let lab = in_memory();
     let (_, published) = run(&job(lab.path(), "slow"), &slow(20)).unwrap();
     let all = snapshots(&lab.path().join("slow"));
@@ -163,7 +163,7 @@ fn compaction_changes_no_ranking() {
 
 /// Only the newest two rankings stay.
 #[test]
-fn older_rankings_go_though_the_ingest_goes_on() {
+fn older_rankings_are_removed_while_the_ingest_continues() {
     let lab = in_memory();
     let mut job = job(lab.path(), "store");
     job.keep_snapshots = KeepSnapshots::newest(2);
@@ -230,7 +230,7 @@ impl Observer for Stopping {
 
 /// A ranking that is stopped leaves nothing, and is made in the end.
 #[test]
-fn a_ranking_may_be_stopped_again_and_again() {
+fn a_ranking_may_be_stopped_repeatedly() {
     let lab = in_memory();
     let at_the_end = |store: &str| {
         let mut job = job(lab.path(), store);

@@ -249,7 +249,7 @@ fn later_passes_visit_what_the_records_left() {
 
 /// If each page is read once, a pass over links equals one over inputs.
 #[test]
-fn of_a_crawl_without_captures_again_it_is_the_same_to_read_it_again() {
+fn without_recaptures_a_pass_over_rows_equals_rereading() {
     let lab = Lab::new();
     let mut seen = std::collections::HashSet::new();
     let once: Vec<String> = crawl(34, 900)
@@ -340,7 +340,7 @@ fn threads_checkpoints_and_compactions_do_not_show() {
 }
 
 #[test]
-fn a_run_that_is_stopped_goes_on_to_the_same_bytes() {
+fn a_stopped_run_continues_to_the_same_bytes() {
     let lab = Lab::new();
     let expected = lab.job("expected");
     run(&expected).0.unwrap();
@@ -384,7 +384,7 @@ impl Files for Failing {
 
 /// Interrupted at every possible position, including the end of the first pass and the moments between passes.
 #[test]
-fn a_run_that_is_cut_off_anywhere_goes_on_to_the_same_bytes() {
+fn a_run_cut_off_anywhere_continues_to_the_same_bytes() {
     let lab = Lab::new();
     std::fs::write(lab.store("short"), crawl(35, 40).concat()).unwrap();
     let job = |store: &str| IngestJob {
@@ -425,7 +425,7 @@ fn a_run_that_is_cut_off_anywhere_goes_on_to_the_same_bytes() {
 
 /// The input may be gone or replaced once it was read.
 #[test]
-fn no_input_is_read_again() {
+fn no_input_is_reread() {
     let lab = Lab::new();
     let expected = lab.job("expected");
     run(&expected).0.unwrap();
@@ -452,7 +452,7 @@ fn no_input_is_read_again() {
 
 /// If links are given up in the first pass, files are read again, which is reported.
 #[test]
-fn where_links_do_not_fit_files_are_read_again() {
+fn files_are_reread_if_links_do_not_fit() {
     let lab = Lab::new();
     let small = |store: &str| IngestJob {
         keep_links: KeepRows::AtMost(2_000),

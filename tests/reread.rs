@@ -148,7 +148,7 @@ impl<F: FnMut()> Observer for AtPass3<F> {
 
 /// If the file is missing, or no longer a file, nothing may become durable: the store would be unusable.
 #[test]
-fn a_file_that_is_read_again_must_still_be_there() {
+fn a_file_to_reread_must_exist() {
     let dir = in_memory();
     let (input, aside) = (dir.path().join("in.jsonl"), dir.path().join("aside"));
     std::fs::write(&input, crawl(36, RECORDS).concat()).unwrap();

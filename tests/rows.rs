@@ -284,7 +284,7 @@ fn passes_after_the_first_add_nothing() {
 
 /// All ways to lose rows: too little room, a full disk, on request. Results that do not need them have the same bytes.
 #[test]
-fn where_rows_do_not_fit_all_else_goes_on() {
+fn ingest_continues_if_rows_do_not_fit() {
     let lab = Lab::new();
     let records = crawl(4, 400);
     let input = lab.input("a", &records);
@@ -457,7 +457,7 @@ fn a_full_disk_leaves_the_rows_of_a_checkpoint() {
 
 /// The requested size belongs to the store: if left out it stays, even if it exceeds the default.
 #[test]
-fn the_size_asked_for_stays() {
+fn the_requested_size_stays() {
     let lab = Lab::new();
     let inputs = [1, 2, 3].map(|seed| lab.input(&seed.to_string(), &crawl(seed, 300)));
     let mut job = lab.job("s", &inputs[..1]);

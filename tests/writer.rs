@@ -135,7 +135,7 @@ fn pushed_is_as_ingested() {
 
 /// The test runs itself as another process, which dies between two checkpoints.
 #[test]
-fn a_killed_writer_goes_on_at_its_last_checkpoint() {
+fn a_killed_writer_continues_at_its_last_checkpoint() {
     const CHILD: &str = "CASHRANK_TEST_WRITER";
     let crawl = crawl(RECORDS);
     if let Some(store) = std::env::var_os(CHILD) {
@@ -155,7 +155,7 @@ fn a_killed_writer_goes_on_at_its_last_checkpoint() {
     }
     let home = in_memory();
     let store = home.path().join("store");
-    let name = "writer::a_killed_writer_goes_on_at_its_last_checkpoint";
+    let name = "writer::a_killed_writer_continues_at_its_last_checkpoint";
     let mut runs = 0;
     loop {
         let child = Command::new(std::env::current_exe().unwrap())

@@ -35,15 +35,15 @@ fn generated(bench: &mut Bench, format: &str) -> PathBuf {
         .spawn()
         .expect("the generator starts");
     let mut from = generate.stdout.take().expect("is piped");
-    let aside = path.with_extension("tmp");
-    let out = File::create(&aside).expect("the folder can be written");
+    let temp = path.with_extension("tmp");
+    let out = File::create(&temp).expect("the folder can be written");
     // Like `zstd -3 --check`.
     let mut encoder = zstd::Encoder::new(&out, 3).expect("level 3 is one");
     encoder.include_checksum(true).expect("checksums are known");
     io::copy(&mut from, &mut encoder).expect("compresses");
     encoder.finish().expect("can be written");
     assert!(generate.wait().expect("ends").success());
-    std::fs::rename(&aside, &path).expect("renames");
+    std::fs::rename(&temp, &path).expect("renames");
     path
 }
 

@@ -88,7 +88,7 @@ struct Options {
     /// Cargo gives it to benchmarks.
     #[arg(long, hide = true)]
     bench: bool,
-    /// Be the plain engine: read FILE so many times and write the ranking.
+    /// Be the plain engine: read FILE this many times and write the ranking.
     #[arg(long, hide = true, num_args = 3, value_names = ["FILE", "PASSES", "OUT"])]
     plain_engine: Option<Vec<String>>,
 }

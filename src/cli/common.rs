@@ -160,7 +160,7 @@ impl MemoryArg {
 
     /// Returns what is left of the [`MemoryArg::budget`] when this `work` takes `need` bytes. Fails with
     /// [`Error::TooLarge`], which says what to do `instead`, if these bytes do not fit.
-    pub fn beside(
+    pub fn left_after(
         &self,
         need: u64,
         work: impl FnOnce() -> String,
@@ -171,15 +171,15 @@ impl MemoryArg {
         Ok(budget.map(|budget| budget - need))
     }
 
-    /// Returns the number of bytes for sorting rows when `beside` bytes are used for other data. Fails with
+    /// Returns the number of bytes for sorting rows when `other` bytes are used for other data. Fails with
     /// [`Error::TooLarge`], which says what to do `instead`, if too few are left.
     pub fn to_sort(
         &self,
-        beside: u64,
+        other: u64,
         work: impl FnOnce() -> String,
         instead: &'static str,
     ) -> Result<u64, Error> {
-        let left = self.beside(LEAST_SORTING + beside, work, instead)?;
+        let left = self.left_after(LEAST_SORTING + other, work, instead)?;
         Ok(left.map_or(MOST_SORTING, |left| left + LEAST_SORTING))
     }
 }

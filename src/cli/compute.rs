@@ -24,9 +24,9 @@ use super::common::{
 };
 use super::export::{scratch, tables};
 use super::inputs::LoadArgs;
-use super::levels::{SiteGraphArgs, accuracy_said, counted_of, levels, measures, sureness};
+use super::levels::{SiteGraphArgs, accuracy_of_measure, counted_of, levels, measures, sureness};
 use super::output::{OutputTarget, SummedOutputArgs};
-use super::reporter::beside_a_bar;
+use super::reporter::with_progress;
 use super::summary::{report_loaded, withheld};
 
 /// Rank pages or sites by a measure of importance, of a store or of files.
@@ -131,7 +131,7 @@ impl ComputeArgs {
         if let Some(file) = &self.teleport {
             let list = std::slice::from_ref(file);
             let chosen = ChosenList::read(lines(list), options.memory)?;
-            options.memory = beside(options.memory, &chosen);
+            options.memory = left_after(options.memory, &chosen);
             computing.chosen = Some(Arc::new(chosen));
         }
         computing.check()?;
@@ -159,7 +159,7 @@ impl ComputeArgs {
         let published = if self.quiet && !self.output.json {
             publish()?
         } else {
-            beside_a_bar(&watcher, publish)?
+            with_progress(&watcher, publish)?
         };
         let seconds = started.elapsed().as_secs_f64();
         let Some((path, info)) = published else {
@@ -191,7 +191,7 @@ impl ComputeArgs {
         let computing = self.computing(0.85)?;
         let budget = self.memory.budget();
         let room = match &computing.chosen {
-            Some(chosen) => beside(budget, chosen),
+            Some(chosen) => left_after(budget, chosen),
             None => budget,
         };
         let loaded = self.load.load(&self.inputs, room)?;
@@ -225,7 +225,7 @@ impl ComputeArgs {
                     counted_of(self.level, measured.scores.len() as u64),
                     links(computed.links),
                     self.measure,
-                    accuracy_said(measured.accuracy)
+                    accuracy_of_measure(measured.accuracy)
                 );
             }
             report_unreached(measured.reached, computing.options.until);
@@ -289,7 +289,7 @@ pub(super) fn open_to_publish(store: &Path) -> anyhow::Result<View> {
     }
 }
 
-fn beside(memory: Option<u64>, list: &ChosenList) -> Option<u64> {
+fn left_after(memory: Option<u64>, list: &ChosenList) -> Option<u64> {
     memory.map(|memory| memory.saturating_sub(list.bytes()))
 }
 

@@ -1,4 +1,4 @@
-//! `cashrank coverage`: the share that has been crawled of what readers see.
+//! `cashrank coverage`: bounds on the crawled share of the pages that readers see.
 
 use std::path::PathBuf;
 
@@ -62,7 +62,7 @@ impl CoverageArgs {
         let a_page = COVERED_BYTES + if self.by_host { BY_HOST_BYTES } else { 0 };
         let work = || format!("the coverage of {pages} pages");
         let instead = "leave --by-host out, or use a machine with more";
-        let room = self.memory.beside(pages * a_page, work, instead)?;
+        let room = self.memory.left_after(pages * a_page, work, instead)?;
         let mut seeds = None;
         if !self.seeds.is_empty() {
             let (found, skipped) = seeds_of(&snapshot, lines(&self.seeds), room)?;

@@ -385,7 +385,7 @@ impl ExportArgs {
             let need = if held > 0 { held + to_read(pages) } else { 0 };
             let work = || format!("an export of {pages} pages");
             let instead = "export on a machine with more memory";
-            self.memory.beside(need, work, instead)?;
+            self.memory.left_after(need, work, instead)?;
             return Ok(MOST_SORTING);
         }
         let work = || format!("sorting {pages} pages by {}", order.name());
@@ -422,9 +422,9 @@ impl ExportArgs {
             let OutputTarget::File(..) = output else {
                 anyhow::bail!("{to} is two files: name a directory for them with -o");
             };
-            OutputTarget::put_folder(path, |aside| {
-                let graph = LinkGraph::of(&ranking, self.sites.site_links, memory, aside)?;
-                Ok(write_common_crawl(&graph, aside)?)
+            OutputTarget::put_folder(path, |temp| {
+                let graph = LinkGraph::of(&ranking, self.sites.site_links, memory, temp)?;
+                Ok(write_common_crawl(&graph, temp)?)
             })?
         };
         let summary = serde_json::json!({

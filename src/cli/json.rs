@@ -1,4 +1,4 @@
-//! JSON objects that are written where they are printed: each field is named once, beside its value.
+//! JSON objects that are written where they are printed: each field is named once, next to its value.
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};

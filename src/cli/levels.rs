@@ -175,10 +175,10 @@ pub fn sureness_of(ranking: &LevelRanking) -> String {
 }
 
 pub fn sureness(info: &ComputedInfo) -> String {
-    format!("{}: {}", info.measure, accuracy_said(info.accuracy))
+    format!("{}: {}", info.measure, accuracy_of_measure(info.accuracy))
 }
 
-pub fn accuracy_said(accuracy: Accuracy) -> String {
+pub fn accuracy_of_measure(accuracy: Accuracy) -> String {
     match accuracy {
         Accuracy::Exact => "exact".into(),
         Accuracy::BoundL1(bound) if bound < 2.0 => {
@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_is_told_with_two_digits_and_never_too_small() {
+    fn a_bound_has_two_digits_and_is_never_rounded_down() {
         for (bound, shown) in [
             (8.884e-3, "0.0089"),
             (0.19, "0.19"),

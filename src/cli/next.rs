@@ -147,7 +147,7 @@ impl NextArgs {
         let count = self.count.min(most.saturating_mul(lists));
         let need = known * LIST_BYTES + count * lists * LISTED_BYTES + to_read(known);
         let work = || format!("a list of {count} of {known} pages");
-        self.memory.beside(need, work, "list fewer pages")
+        self.memory.left_after(need, work, "list fewer pages")
     }
 
     /// Reads the excluded pages and the seeds for each store. With one store the files are read once: they may be

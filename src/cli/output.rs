@@ -188,13 +188,13 @@ impl OutputTarget {
         path: &Path,
         fill: impl FnOnce(&Path) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        let (aside, ()) = unfinished(path, |aside| fs::create_dir(aside))?;
-        let filled = fill(&aside).and_then(|value| {
-            fs::rename(&aside, path).map_err(Error::io(path, "rename"))?;
+        let (temporary, ()) = unfinished(path, |temporary| fs::create_dir(temporary))?;
+        let filled = fill(&temporary).and_then(|value| {
+            fs::rename(&temporary, path).map_err(Error::io(path, "rename"))?;
             Ok(value)
         });
         if filled.is_err() {
-            let _ = fs::remove_dir_all(&aside);
+            let _ = fs::remove_dir_all(&temporary);
         }
         filled
     }
@@ -220,7 +220,7 @@ impl OutputTarget {
                 out.flush().map_err(Error::io(path, "write"))?;
                 Ok(value)
             }
-            OutputTarget::File(path, is_replaced) => aside(path, *is_replaced, write),
+            OutputTarget::File(path, is_replaced) => write_file(path, *is_replaced, write),
         }
     }
 }
@@ -251,16 +251,16 @@ fn is_descriptor(path: &Path) -> bool {
 }
 
 /// Writes a regular file through a temporary file, with the permissions of the file that it replaces.
-fn aside<T>(
+fn write_file<T>(
     path: &Path,
     is_replaced: bool,
     write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<(T, Keep)>,
 ) -> anyhow::Result<T> {
-    let (aside, file) = unfinished(path, |aside| File::create_new(aside))?;
+    let (temporary, file) = unfinished(path, |temporary| File::create_new(temporary))?;
     let fill = || -> anyhow::Result<(T, Keep)> {
         if let Ok(found) = fs::metadata(path) {
             file.set_permissions(found.permissions())
-                .map_err(Error::io(&aside, "set the permissions of"))?;
+                .map_err(Error::io(&temporary, "set the permissions of"))?;
         }
         let mut out = BufWriter::new(file);
         let (value, keep) = write(&mut out)?;
@@ -274,20 +274,20 @@ fn aside<T>(
         Ok((value, keep))
     };
     let (value, keep) = fill().inspect_err(|_| {
-        let _ = fs::remove_file(&aside);
+        let _ = fs::remove_file(&temporary);
     })?;
     if keep == Keep::No {
-        fs::remove_file(&aside).map_err(Error::io(&aside, "remove"))?;
+        fs::remove_file(&temporary).map_err(Error::io(&temporary, "remove"))?;
         return Ok(value);
     }
-    match give_name(&aside, path, is_replaced) {
+    match give_name(&temporary, path, is_replaced) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => anyhow::bail!(
             "{}: appeared while the result was written, and stays; the result is in {}",
             path.display(),
-            aside.display()
+            temporary.display()
         ),
         Err(error) => {
-            let _ = fs::remove_file(&aside);
+            let _ = fs::remove_file(&temporary);
             return Err(Error::io(path, "rename")(error).into());
         }
         Ok(()) => {}
@@ -301,21 +301,21 @@ fn aside<T>(
 }
 
 /// Renames a complete file. Fails with [`io::ErrorKind::AlreadyExists`] if a file that is not empty must stay.
-fn give_name(aside: &Path, path: &Path, is_replaced: bool) -> io::Result<()> {
+fn give_name(temporary: &Path, path: &Path, is_replaced: bool) -> io::Result<()> {
     if is_replaced {
-        return fs::rename(aside, path);
+        return fs::rename(temporary, path);
     }
-    let renamed = renameat_with(CWD, aside, CWD, path, RenameFlags::NOREPLACE);
+    let renamed = renameat_with(CWD, temporary, CWD, path, RenameFlags::NOREPLACE);
     let exists = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
     let named = match renamed.map_err(io::Error::from) {
         // Some file systems cannot rename without replacing.
         Err(error) if !exists(&error) => {
-            fs::hard_link(aside, path).and_then(|()| fs::remove_file(aside))
+            fs::hard_link(temporary, path).and_then(|()| fs::remove_file(temporary))
         }
         named => named,
     };
     match named {
-        Err(error) if exists(&error) && !holds_something(path) => fs::rename(aside, path),
+        Err(error) if exists(&error) && !holds_something(path) => fs::rename(temporary, path),
         named => named,
     }
 }
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_something_is_replaced_only_when_asked() {
+    fn files_with_content_are_replaced_only_on_request() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         fs::write(path("empty"), "").unwrap();

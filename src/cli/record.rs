@@ -59,7 +59,7 @@ pub fn origin_of(store: &Path) -> anyhow::Result<impl serde::Serialize> {
         },
         "inputs": progress.inputs.iter().map(input).collect::<Vec<_>>(),
         // Arguments of a command that reproduces the ranking, and why it may produce other bytes.
-        "again": again(info, progress),
+        "again": ingest_command(info, progress),
         "caveats": caveats(info, progress),
     })
 }
@@ -133,7 +133,7 @@ fn caveats(info: &Info, progress: &InputProgress) -> Vec<String> {
 }
 
 /// Builds an `ingest` command with the inputs and all settings that differ from the defaults.
-fn again(info: &Info, progress: &InputProgress) -> Vec<String> {
+fn ingest_command(info: &Info, progress: &InputProgress) -> Vec<String> {
     let mut all: Vec<String> = vec!["cashrank".into(), "ingest".into()];
     all.extend(progress.inputs.iter().map(|input| input.name.clone()));
     let mut option = |name: &str, value: Option<String>| {

@@ -52,8 +52,8 @@ fn at_its_time(text: &str) -> String {
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// Runs `work`, which settles, while another thread, if one can be started, shows its progress on a terminal.
-pub fn beside_a_bar<T>(
+/// Runs `work`, which settles; meanwhile another thread shows its progress, on a terminal and if it can be started.
+pub fn with_progress<T>(
     watcher: &Watcher,
     work: impl FnOnce() -> cashrank::Result<T>,
 ) -> cashrank::Result<T> {

@@ -16,7 +16,7 @@ use super::common::{
 };
 use super::compute::open_to_publish;
 use super::levels::{Basis, accuracy, accuracy_of, not_believed};
-use super::reporter::beside_a_bar;
+use super::reporter::with_progress;
 use super::snapshots::KeepArg;
 
 /// Make the current ranking more accurate, from the kept links.
@@ -64,11 +64,11 @@ impl SettleArgs {
         let work = || format!("settling {} pages", thousands(known));
         let instead = "settle on a machine with more memory";
         let need = settling_needs(view.totals().pages);
-        self.memory.beside(need, work, instead)?;
+        self.memory.left_after(need, work, instead)?;
         let started = Instant::now();
         let watcher = Arc::new(Watcher::new(stop_on_signal()?));
         let (keep, settle) = (self.keep.keep_snapshots, self.settling(&watcher, &again));
-        let published = beside_a_bar(&watcher, || publish(&RealDisk, &view, keep, Some(&settle)))?;
+        let published = with_progress(&watcher, || publish(&RealDisk, &view, keep, Some(&settle)))?;
         let seconds = started.elapsed().as_secs_f64();
         match published {
             Some((path, info)) => {

@@ -322,7 +322,7 @@ pub fn report_loaded(report: &LoadReport) -> Exit {
     Exit::Done
 }
 
-/// Returns whether a completed run, which counted `read`, read nothing of its inputs, one of which may be `empty`.
+/// Returns whether a completed run found no record to use. `read` has its counts; `empty`: an input was empty.
 pub fn is_nothing(outcome: &IngestOutcome, read: &Counters, empty: bool) -> bool {
     let idle = outcome.nothing_to_do && !empty
         || outcome.stopped
@@ -333,7 +333,7 @@ pub fn is_nothing(outcome: &IngestOutcome, read: &Counters, empty: bool) -> bool
     !idle && (passed_over || empty || outcome.pages == 0)
 }
 
-/// Says, after a blank, how to start over in a store without pages, and which of its rules differ from the defaults.
+/// Returns advice, after a blank, to start over in a store without pages, with its rules that are not the defaults.
 pub fn start_over(rules: &InputRules) -> String {
     let usual = InputRules::default().given();
     let given = rules.given().into_iter();

@@ -72,7 +72,7 @@ fn a_bad_record_is_skipped_counted_and_named() {
 }
 
 #[test]
-fn strict_goes_on_once_the_record_is_mended() {
+fn strict_continues_once_the_record_is_mended() {
     let lab = Lab::new();
     let records = crawl(42, RECORDS as u64);
     lab.file("in", [text(&records[..50]), b"{\n".to_vec()].concat());
@@ -87,7 +87,7 @@ fn strict_goes_on_once_the_record_is_mended() {
 }
 
 #[test]
-fn a_plain_file_cut_short_is_told() {
+fn a_truncated_plain_file_is_reported() {
     let lab = Lab::new();
     let records = crawl(43, RECORDS as u64);
     let whole = text(&records);
@@ -191,7 +191,7 @@ fn broken(name: &str, mut packed: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn what_fails_its_checksum_is_not_used_unless_told_to() {
+fn data_with_a_bad_checksum_is_used_only_on_request() {
     let lab = Lab::new();
     let records = crawl(46, RECORDS as u64);
     lab.file("plain", text(&records));
@@ -225,7 +225,7 @@ fn what_fails_its_checksum_is_not_used_unless_told_to() {
 
 /// A frame too large to be held is applied as it streams; its checksum comes last.
 #[test]
-fn a_large_frame_with_a_bad_checksum_publishes_nothing_unless_told_to() {
+fn a_large_frame_with_a_bad_checksum_is_published_only_on_request() {
     let lab = Lab::new();
     let records = crawl(47, 4_000);
     let whole = text(&records);

@@ -486,7 +486,7 @@ fn replayed_crawls_come_within_their_bound_of_the_exact_ranks() {
 }
 
 #[test]
-fn formats_are_guessed_and_said() {
+fn formats_are_guessed_and_reported() {
     let lab = Lab::new();
     lab.file("r", crawl(69, 5).concat());
     lab.file("l", "a\tb\tc\nb\ta\nc\n");
@@ -592,7 +592,7 @@ fn other_records_of_two_formats_are_named() {
 /// In a star of one hub with three leaves that link back, the hub has (1 + 3 d)/(4 (1 + d)), each leaf a third of the
 /// rest: one position is certain once the bound is below the difference, and never more, since the leaves are equal.
 #[test]
-fn the_positions_that_are_certain_are_told() {
+fn certain_positions_are_reported() {
     let lab = Lab::new();
     lab.file(
         "star",

@@ -358,7 +358,7 @@ fn two_rankings_by_a_measure_are_compared() {
 
 /// Invalid requests are refused, and nothing is written.
 #[test]
-fn what_makes_no_sense_is_said() {
+fn invalid_requests_are_refused() {
     let lab = lab();
     lab.file("none", "http://nowhere.example/\n");
     lab.file("zero", "host:b.example\t0\n");
@@ -460,7 +460,7 @@ fn what_makes_no_sense_is_said() {
 
 /// The reported bound includes the rounding of damping: 0.85 is no multiple of 2^-32, so 1e-12 cannot be reached.
 #[test]
-fn a_bound_that_is_missed_is_said_to_be() {
+fn a_missed_bound_is_reported() {
     let lab = lab();
     for (until, damping, reached) in [
         (1e-6, 0.85, true),

@@ -52,7 +52,7 @@ fn bounds_are_those_of_the_closed_form() {
 }
 
 #[test]
-fn readers_start_where_they_are_told_to() {
+fn readers_start_at_the_given_seeds() {
     let lab = lab();
     // The store does not know the second seed: readers who start there see nothing that was read.
     lab.file("seeds", "http://A.example\nhttp://z.example/\n");

@@ -13,7 +13,7 @@ fn days(lab: &Lab) -> Vec<String> {
 }
 
 #[test]
-fn each_day_is_added_and_may_be_named_again() {
+fn each_day_is_added_and_may_be_repeated() {
     let lab = Lab::new();
     days(&lab);
     lab.run("ingest day1 --store s").exits(0);
@@ -51,7 +51,7 @@ fn a_stream_s_records_are_known_in_a_file() {
 }
 
 #[test]
-fn a_day_that_was_stopped_goes_on() {
+fn a_day_that_was_stopped_continues() {
     let lab = Lab::new();
     days(&lab);
     lab.run("ingest day1 --store s").exits(0);
@@ -381,7 +381,7 @@ fn a_stream_after_an_empty_first_one_is_read() {
 /// Regression: a file that was empty when it was first read was refused forever, since it had grown; with `--quiet`, or
 /// after another empty file, nothing reported that it was empty.
 #[test]
-fn an_empty_file_is_told_and_may_hold_something_later() {
+fn an_empty_file_is_reported_and_may_grow_later() {
     let lab = Lab::new();
     days(&lab);
     lab.run("ingest day1 --store s").exits(0);

@@ -21,7 +21,7 @@ fn shell(lab: &Lab, line: &str) -> i32 {
 }
 
 #[test]
-fn nobody_hears_what_is_said() {
+fn messages_that_nobody_can_read_end_nothing() {
     if OpenOptions::new().write(true).open("/dev/full").is_err() {
         eprintln!("SKIPPED: /dev/full is not here");
         return;

@@ -164,7 +164,7 @@ fn the_ranking_is_pagerank_without_the_links_of_old_pages() {
 /// A ranking is identified by what it leaves out, too: another age makes another ranking, and a more accurate one
 /// leaves out the same.
 #[test]
-fn a_ranking_keeps_its_age_until_another_is_asked_for() {
+fn a_ranking_keeps_its_age_until_another_is_requested() {
     let lab = Lab::new();
     let crawl = Crawl::new(7);
     lab.file("crawl", &crawl.records);

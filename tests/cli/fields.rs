@@ -126,7 +126,7 @@ fn links_under_an_unknown_name_are_missed_aloud() {
 /// Regression: a crawler that follows redirects by itself reports where they end, so `next` listed the first URL
 /// forever. The record names the requested URL, which now counts as fetched.
 #[test]
-fn what_was_asked_for_is_not_asked_for_again() {
+fn requested_urls_count_as_fetched() {
     let lab = Lab::new();
     let home = r#"{"url":"http://s.test/","links":["/old"]}"#;
     let blind = r#"{"url":"http://s.test/new","links":["/"]}"#;

@@ -102,7 +102,7 @@ fn a_store_without_pages_takes_all_settings() {
 }
 
 #[test]
-fn a_web_page_leaves_no_store_behind() {
+fn a_web_page_creates_no_store() {
     let lab = Lab::on_disk();
     lab.file("page.html", "<!doctype html><a href=\"http://x/\">x</a>");
     lab.run("ingest page.html --store s")

@@ -135,7 +135,7 @@ fn tables_for_programs_have_a_column_of_states() {
 }
 
 #[test]
-fn gone_pages_are_left_out_where_it_is_asked_for() {
+fn gone_pages_are_left_out_on_request() {
     let lab = crawled();
     let top = lab
         .run("top --without-gone --json --store s")

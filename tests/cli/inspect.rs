@@ -189,7 +189,7 @@ fn kinds_of_other_records() {
 }
 
 #[test]
-fn damage_ends_the_reading_and_is_said() {
+fn damage_ends_the_reading_and_is_reported() {
     let lab = Lab::new();
     let lines = sample(30);
     let members: Vec<Vec<u8>> = lines
@@ -318,7 +318,7 @@ fn it_says_what_an_ingest_does() {
 }
 
 #[test]
-fn as_far_as_asked() {
+fn inspection_ends_after_the_requested_records() {
     let lab = Lab::new();
     let lines = sample(50);
     lab.file("crawl.jsonl", lines.concat());

@@ -155,7 +155,7 @@ fn a_list_of_urls_is_a_domain() {
 }
 
 #[test]
-fn what_makes_no_sense_is_said_in_words() {
+fn invalid_requests_get_a_message() {
     let lab = Lab::new();
     ingest(&lab, "c", crawl(&[0, 1, 2]));
     ingest(
@@ -373,7 +373,7 @@ fn lists_come_in_all_forms() {
 
 /// While another process writes a store, pages are listed from its last ranking.
 #[test]
-fn beside_an_ingest_pages_are_listed() {
+fn pages_are_listed_during_an_ingest() {
     let lab = Lab::new();
     ingest(&lab, "c", crawl(&[0, 1]));
     lab.run("ingest c.jsonl --store s").exits(0);

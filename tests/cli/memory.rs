@@ -16,7 +16,7 @@ fn budget_for(needed: u64) -> u64 {
 }
 
 #[test]
-fn a_small_budget_stops_at_a_checkpoint_and_a_larger_one_goes_on() {
+fn a_small_budget_stops_at_a_checkpoint_and_a_larger_one_continues() {
     let lab = Lab::on_disk();
     lab.file("a", crawl(71, 2_000).concat());
     lab.file("none", "");

@@ -139,7 +139,7 @@ fn a_store_names_what_the_simulator_would() {
 }
 
 #[test]
-fn what_cannot_be_answered_is_told() {
+fn unanswerable_requests_get_a_message() {
     let lab = Lab::new();
     lab.file(
         "one.jsonl",
@@ -296,7 +296,7 @@ fn repeated_passes_are_no_news() {
 /// Among pages of the same importance and age, the one that changed more often comes first, by Cho and Garcia-Molina's
 /// estimator and the gain of a fetch.
 #[test]
-fn what_changes_is_read_again() {
+fn changing_pages_are_refetched() {
     let lab = Lab::new();
     let page = |name: &str| format!("http://{name}.example/");
     let names = ["still", "told", "text", "links"];

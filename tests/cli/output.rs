@@ -242,8 +242,8 @@ fn a_file_that_appears_meanwhile_stays() {
             .exits(2)
             .says(&["o: appeared", "o.unfinished"]);
         assert_eq!(fs::read(lab.path("o")).unwrap(), b"mine", "{command}");
-        let aside = fs::read(lab.path("o.unfinished")).unwrap();
-        assert!(!aside.is_empty(), "{command}");
+        let temp = fs::read(lab.path("o.unfinished")).unwrap();
+        assert!(!temp.is_empty(), "{command}");
         fs::remove_file(lab.path("o.unfinished")).unwrap();
         fs::remove_file(lab.path("o")).unwrap();
     }

@@ -165,7 +165,7 @@ fn resume_reads_an_ended_stream_on() {
 /// A crawler died within a line; sent again from its start with `--resume`, the stream contains that record as a whole.
 /// Regression: the record stayed counted as skipped as well.
 #[test]
-fn resume_reads_a_torn_record_again() {
+fn resume_rereads_a_torn_record() {
     let lab = Lab::new();
     let lines: Vec<String> = (0..5)
         .map(|n| format!("{{\"url\":\"http://a/{n}\",\"links\":[\"http://b/{n}\"]}}\n"))
@@ -206,7 +206,7 @@ fn a_stream_that_ended_hides_no_other_one() {
 
 /// Regression: later passes opened empty inputs by their old names.
 #[test]
-fn an_empty_input_is_not_opened_again() {
+fn an_empty_input_is_not_reopened() {
     let lab = Lab::new();
     two_files(&lab);
     lab.file("empty", "");

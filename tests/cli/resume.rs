@@ -126,7 +126,7 @@ fn a_signal_stops_a_file_too() {
 
 /// A stream that sent nothing yet, or part of a line, must not keep a signal from being noticed.
 #[test]
-fn signals_are_heard_while_a_stream_is_silent() {
+fn signals_are_handled_while_a_stream_is_silent() {
     let lab = Lab::on_disk();
     let whole = crawl(26, 20).concat();
     for (at, sent) in ["", "{\"url\":\"http://h.exa"].iter().enumerate() {

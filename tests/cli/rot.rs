@@ -81,7 +81,7 @@ fn verify_tells_all_damage_and_changes_nothing() {
 /// Regression: opening the store recreated missing files as empty ones, and a lost identity was reported as a directory
 /// of something else.
 #[test]
-fn a_lost_file_is_named_and_not_made_anew() {
+fn a_lost_file_is_named_and_not_recreated() {
     for part in [
         "identity.json",
         "store.redb",
@@ -105,7 +105,7 @@ fn a_lost_file_is_named_and_not_made_anew() {
 
 /// Regression: a finished ingest checked only the end of the current snapshot, and did nothing if a column was damaged.
 #[test]
-fn the_same_ingest_again_replaces_a_damaged_current_snapshot() {
+fn repeating_an_ingest_replaces_a_damaged_current_snapshot() {
     let lab = Lab::new();
     store(&lab, 84);
     let sound = lab.snapshot("s");

@@ -50,7 +50,7 @@ pub fn encoded(url: &str) -> String {
 }
 
 #[test]
-fn a_store_at_rest_is_told_as_the_commands_tell_it() {
+fn an_idle_store_is_described_as_by_the_commands() {
     let lab = Lab::on_disk();
     lab.file("a.jsonl", crawl(1, 300).concat());
     lab.file("b.jsonl", crawl(2, 300).concat());
@@ -129,7 +129,7 @@ fn a_store_at_rest_is_told_as_the_commands_tell_it() {
 /// Rankings of sites, by measures and within a scope equal those of the commands, even if one is computed in the
 /// meantime, or again with other parameters.
 #[test]
-fn rankings_are_told_as_the_commands_tell_them() {
+fn rankings_are_described_as_by_the_commands() {
     let lab = Lab::on_disk();
     lab.file("a.jsonl", crawl(3, 300).concat());
     lab.run("ingest a.jsonl --store s");

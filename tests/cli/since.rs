@@ -251,7 +251,7 @@ fn changes_make_the_newer_ranking_of_the_older() {
 }
 
 #[test]
-fn bad_use_is_told() {
+fn bad_use_gets_a_message() {
     let lab = ring_to_star();
     for (options, words) in [
         ("--to tsv --since 8", "no snapshot 8"),
@@ -271,7 +271,7 @@ fn bad_use_is_told() {
 /// Snapshots record which pages are gone, so a store without kept links does not export a gone page as changed. If kept
 /// links are damaged there is no result, since its reader would apply it.
 #[test]
-fn gone_pages_are_told_without_kept_links() {
+fn gone_pages_are_reported_without_kept_links() {
     let lab = ring_to_star();
     let damaged = lab.path("s/rows/1");
     let mut rows = std::fs::read(&damaged).unwrap();

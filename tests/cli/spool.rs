@@ -117,7 +117,7 @@ fn killed_with_zstd_frames() {
 
 /// No frame can be decoded without the dictionary at the start of the stream, so the spool keeps that.
 #[test]
-fn killed_with_zstd_frames_behind_a_dictionary() {
+fn killed_with_zstd_frames_after_a_dictionary() {
     let text = sample(300).concat();
     let lines: Vec<&[u8]> = text.as_bytes().split_inclusive(|&b| b == b'\n').collect();
     let dictionary = zstd::dict::from_samples(&lines, 4096).unwrap();
@@ -267,7 +267,7 @@ fn a_signal_stops_with_all_durable() {
 
 /// Streams that may follow an unfinished spooled one.
 #[test]
-fn an_unfinished_stream_goes_on_with_its_spool_only() {
+fn an_unfinished_stream_continues_with_its_spool_only() {
     let lab = Lab::on_disk();
     let records = crawl(85, 200);
     lab.file("a", &records[0]);
@@ -309,7 +309,7 @@ fn an_unfinished_stream_goes_on_with_its_spool_only() {
 }
 
 #[test]
-fn a_stream_begun_without_a_spool_goes_on_without() {
+fn a_stream_begun_without_a_spool_continues_without() {
     let lab = Lab::on_disk();
     let records = crawl(86, 200);
     let whole = records.concat();
@@ -349,9 +349,9 @@ fn after_its_end_a_spooled_stream_is_followed_by_a_new_one() {
         .says(&["without --spool"]);
 }
 
-/// Like `resume_reads_a_torn_record_again`, but only the rest is sent.
+/// Like `resume_rereads_a_torn_record`, but only the rest is sent.
 #[test]
-fn resume_goes_on_within_a_torn_record() {
+fn resume_continues_within_a_torn_record() {
     let lab = Lab::on_disk();
     let lines: Vec<String> = (0..5)
         .map(|n| format!("{{\"url\":\"http://a/{n}\",\"links\":[\"http://b/{n}\"]}}\n"))

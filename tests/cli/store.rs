@@ -246,7 +246,7 @@ fn of_many_that_make_the_same_store_one_does() {
 }
 
 #[test]
-fn of_two_that_make_the_same_store_one_is_told_to_wait() {
+fn of_two_that_create_the_same_store_one_is_refused() {
     let lab = Lab::on_disk();
     let first = lab.start("ingest - --store s");
     let second = lab.start("ingest - --store s");
@@ -419,7 +419,7 @@ fn a_store_with_partitions_is_refused() {
 
 /// A store with an index, which `verify --deep` checks against the fingerprints, and the warm start of version 0.2.
 #[test]
-fn a_golden_store_with_an_index_goes_on() {
+fn a_golden_store_with_an_index_continues() {
     let lab = Lab::new();
     let links: Vec<String> = (0..16_400)
         .map(|page| format!("http://a.example/{page}"))
@@ -448,7 +448,7 @@ fn a_golden_store_with_an_index_goes_on() {
 /// found; a store that took its place was written into. Now the ingest first checks that the store is still the one it
 /// opened.
 #[test]
-fn a_store_that_is_moved_away_is_said_to_be() {
+fn a_moved_store_is_reported() {
     let records = crawl(53, 200);
     let (first, rest) = (records[..100].concat(), records[100..].concat());
     for with in ["nothing", "another store", "removed"] {

@@ -179,7 +179,7 @@ fn lists_longer_than_a_piece_of_text_are_whole() {
 
 /// Stopped after some records, and killed at checkpoints, it continues inside the table.
 #[test]
-fn an_ingest_goes_on_inside_a_table() {
+fn an_ingest_continues_inside_a_table() {
     let lab = Lab::on_disk();
     let lines = crawl(18, 500);
     write(&lab.path("t.parquet"), &columns(&lines), layouts()[1]);
@@ -527,7 +527,7 @@ fn pages(export: &str) -> std::collections::BTreeMap<String, String> {
 
 /// A graph that was exported becomes a store with the same pages, links and ranking.
 #[test]
-fn an_exported_graph_becomes_a_store_again() {
+fn an_exported_graph_makes_an_equal_store() {
     let lab = Lab::new();
     lab.file("a", crawl(23, 600).concat());
     lab.run("ingest a --store s").exits(0);

@@ -79,7 +79,7 @@ fn a_store_of_the_environment_refuses_an_option_for_inputs() {
 }
 
 #[test]
-fn compute_says_nothing_if_asked() {
+fn compute_is_silent_on_request() {
     let lab = crawled();
     let store = lab
         .run("compute --store s --measure harmonic --quiet")
@@ -91,7 +91,7 @@ fn compute_says_nothing_if_asked() {
 
 /// Damping is stored as a multiple of 2^-32, so no bound of 1e-12 is certified: no output claims that it was reached.
 #[test]
-fn goals_that_cannot_be_reached_are_not_said_to_be() {
+fn unreachable_goals_are_not_reported_as_reached() {
     let lab = crawled();
     lab.run("settle --store s --until 1e-12").exits(0);
     let stat = lab.run("stat --json --store s").exits(0).json();

@@ -257,7 +257,7 @@ fn broken_archives() {
 
 /// A capture whose end is lost is not read: a record after it might have named its method or its links.
 #[test]
-fn damage_behind_a_revisit() {
+fn damage_after_a_revisit() {
     let record = |kind: &str, page: u32, block: &str| {
         format!(
             "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: http://a/{page}\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\n",

@@ -86,7 +86,7 @@ def fresh():
     assert len(frontier.ListNodes(pb.Empty(), timeout=30).values) == 1
     told = stats()
     assert (told.size, told.inProcess, told.numberOfQueues) == (3, 0, 2)
-    # So many of a queue, of so many queues; metadata and names come back.
+    # Limits of URLs per queue and of queues; metadata and names come back.
     given = get(max_urls_per_queue=1, max_queues=1, delay_requestable=60)
     assert [(item.url, item.key, item.crawlID) for item in given] == [(a, "a.example", "DEFAULT")]
     assert stats(key="a.example").inProcess == 1

@@ -160,7 +160,7 @@ fn dictionaries_over_the_limit() {
 /// After a dictionary no frame can be decoded without the input's start, so reading can resume only there; without one
 /// it resumes near the chunk.
 #[test]
-fn reading_begins_again_at_the_start() {
+fn reading_restarts_at_the_start() {
     let (all, trained) = (lines(), trained());
     // Positions 64 KiB apart are kept.
     let lines: Vec<Vec<u8>> = all

@@ -176,7 +176,7 @@ fn head_shows_64_kib_and_consumes_nothing() {
 }
 
 #[test]
-fn buffers_are_used_again() {
+fn buffers_are_reused() {
     let text = text(3 << 20);
     let mut source = How::default().chunk(1 << 16).source(&text);
     let mut seen = std::collections::HashSet::new();

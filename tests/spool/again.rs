@@ -89,7 +89,7 @@ fn killed_while_the_last_snapshot_is_made() {
 /// The same kill with a spool: a sender that sends everything again from byte 0, as requested, is informed that it was
 /// read; its acknowledged bytes are in no spool that anybody waits for.
 #[test]
-fn a_spooled_stream_sent_again() {
+fn a_spooled_stream_that_is_resent() {
     let lab = Lab::new();
     let bytes = crawl(92, 200).concat().into_bytes();
     let expected = lab.undisturbed(&bytes, 1);

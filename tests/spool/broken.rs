@@ -135,7 +135,7 @@ fn no_checkpoint_on_the_way() {
 
 /// The sender died within a record or a member, and continues there.
 #[test]
-fn an_ended_stream_is_taken_up_again() {
+fn an_ended_stream_is_resumed() {
     let records = crawl(65, 60).concat();
     for (how, at) in [
         (Pack::Plain, records.len() / 2),
@@ -263,7 +263,7 @@ fn a_stream_without_a_checkpoint_is_not_dropped() {
 
 /// `--new-stream` gives up an unfinished stream; killed before the next checkpoint, the new one still continues.
 #[test]
-fn a_new_stream_that_no_checkpoint_knows_goes_on() {
+fn a_new_stream_without_a_checkpoint_continues() {
     let lab = Lab::new();
     let records = crawl(68, 120);
     let (first, second) = (records[..60].concat(), records[60..].concat());

@@ -38,7 +38,7 @@ fn spooled(lab: &Lab, store: &str, sender: &Sender) -> IngestJob {
 
 /// Cuts inside records and their headers, and before the format can be recognised.
 #[test]
-fn samples_cut_and_sent_again() {
+fn samples_cut_and_resent() {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("formats/samples/good");
     for (name, cuts) in [
         ("arc.arc", &[5, 60, 100, 300, 700, 1100][..]),
@@ -82,7 +82,7 @@ fn samples_cut_and_sent_again() {
 /// Captures of one page, each in a member of its own with its request behind it, as Heritrix, warcprox and browsers write them: a
 /// cut between the two used to make an answer to GET of the capture. Only the first of a stream is one, before any request.
 #[test]
-fn a_capture_cut_from_the_request_behind_it_waits_for_it() {
+fn a_capture_cut_from_its_request_waits_for_it() {
     let part = |kind: &str, mime: &str, block: &str| {
         format!(
             "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Date: 2024-05-01T00:00:00Z\r\nWARC-Target-URI: http://a.example/p\r\n\

@@ -25,7 +25,7 @@ fn cuts_among_threads_lose_nothing() {
 }
 
 #[test]
-fn a_stream_sent_again_after_any_cut_is_counted_once() {
+fn a_stream_resent_after_any_cut_is_counted_once() {
     let lab = tempfile::tempdir().unwrap();
     let tally = cuts::random(Kind::Ends, lab.path(), 7, 100, Broken::default());
     sound(&tally);

@@ -38,12 +38,12 @@ pub struct AnswerCache(Arc<CacheShared>);
 
 struct CacheShared {
     current: Arc<Current>,
-    kept: Mutex<Kept>,
+    kept: Mutex<CacheState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Kept {
+struct CacheState {
     /// Answers, the one that was made last at the end.
     answers: Vec<CachedAnswer>,
     stop: bool,
@@ -175,7 +175,7 @@ impl CachedAnswer {
     }
 }
 
-impl Kept {
+impl CacheState {
     /// Returns a list for a query, preferably one that exists. Of unread pages, shorter lists are prefixes.
     fn list_for(&mut self, query: &NextQuery) -> Result<Option<&mut CachedAnswer>> {
         let is_prefix = options_of(query)?.which == PageSelection::NotFetched;
@@ -265,7 +265,7 @@ impl CacheShared {
         rested: Instant,
     ) -> Option<(Arc<OpenSnapshot>, CachedRequest)> {
         loop {
-            let is_idle = |kept: &mut Kept| !kept.stop && kept.task(refreshes, "").is_none();
+            let is_idle = |kept: &mut CacheState| !kept.stop && kept.task(refreshes, "").is_none();
             let waited = self.changed.wait_while(lock(&self.kept), is_idle);
             if waited.unwrap_or_else(PoisonError::into_inner).stop {
                 return None;

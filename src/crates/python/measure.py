@@ -1,4 +1,4 @@
-"""Time the package beside the command and other programs: python measure.py [--command cashrank] FOLDER
+"""Time the package, the command and other programs: python measure.py [--command cashrank] FOLDER
 
 The crawl is synthetic: PAGES records of 20 links each on average, to pages drawn by a power law. benches/EXPERIMENTS.md has
 results. Needs numpy and pyarrow; networkx, igraph and scipy are measured where they are installed.

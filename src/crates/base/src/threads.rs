@@ -29,7 +29,7 @@ fn refused(source: io::Error) -> Error {
     Error::io("thread", "start")(io::Error::new(source.kind(), what))
 }
 
-/// Takes a lock even if its holder panicked: what is behind it must be consistent after each change.
+/// Takes a lock even if its holder panicked: the data must be consistent after each change.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

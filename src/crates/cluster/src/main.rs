@@ -109,7 +109,7 @@ impl JointSettleArgs {
             watcher: watcher.clone(),
         };
         let started = Instant::now();
-        let together = beside_progress(&watcher, || self.settle(&stop, &options))?;
+        let together = with_progress(&watcher, || self.settle(&stop, &options))?;
         let Some(together) = together else {
             say("stopped: nothing was published; run the command again to start over");
             return Ok(Exit::Stopped);
@@ -252,7 +252,7 @@ fn disk() -> Arc<dyn Disk> {
 
 const TICK: Duration = Duration::from_millis(200);
 
-fn beside_progress<T>(watcher: &Watcher, work: impl FnOnce() -> Result<T>) -> Result<T> {
+fn with_progress<T>(watcher: &Watcher, work: impl FnOnce() -> Result<T>) -> Result<T> {
     if !io::stderr().is_terminal() {
         return work();
     }

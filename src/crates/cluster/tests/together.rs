@@ -261,7 +261,7 @@ fn a_process_that_ends_is_named() {
 }
 
 #[test]
-fn why_a_process_ends_is_said() {
+fn a_process_reports_why_it_ends() {
     let mut all = together(2);
     all[1].abandon("its disk is full");
     let error = all[0]

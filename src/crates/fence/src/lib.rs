@@ -206,7 +206,7 @@ mod tests {
 
     /// The test runs itself as another process, which must end as its hook states.
     #[test]
-    fn a_second_panic_is_told_to_the_hook() {
+    fn a_second_panic_reaches_the_hook() {
         const CHILD: &str = "CASHRANK_TEST_SECOND_PANIC";
         const ENDED: i32 = 47;
         if std::env::var_os(CHILD).is_some() {
@@ -222,7 +222,7 @@ mod tests {
             });
             return;
         }
-        let name = "tests::a_second_panic_is_told_to_the_hook";
+        let name = "tests::a_second_panic_reaches_the_hook";
         let child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--nocapture"])
             .env(CHILD, "1")

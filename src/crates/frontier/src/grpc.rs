@@ -19,7 +19,7 @@ use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::item::Key;
-use super::state::{Ack, Put, Wanted};
+use super::state::{Ack, Put, UrlQuery};
 use super::wire::url_frontier_server::{UrlFrontier, UrlFrontierServer};
 use super::{Frontier, Now, wire};
 use cashrank_serve::Workers;
@@ -264,7 +264,7 @@ impl UrlFrontier for UrlFrontierCalls {
             _ if !asked.key.is_empty() => Some(DEFAULT_CRAWL.into()),
             _ => None,
         };
-        let wanted = Wanted {
+        let wanted = UrlQuery {
             crawl,
             queue: some(asked.key),
             queues: count(asked.max_queues, u32::MAX, usize::MAX),

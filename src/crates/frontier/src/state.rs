@@ -61,14 +61,14 @@ pub(crate) enum Ack {
 
 /// URL that is handed out, or listed.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Given {
+pub(crate) struct UrlEntry {
     pub(crate) key: String,
     pub(crate) item: Item,
 }
 
 /// Request for URLs.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct UrlQuery {
     /// Name of the crawl; `None`: any.
     pub(crate) crawl: Option<String>,
     /// Key of the queue; `None`: any.
@@ -410,14 +410,14 @@ fn entries_of(tables: &Tables<'_>, page: &str) -> Result<Vec<(String, Item)>> {
 
 impl State {
     /// Returns a URL, if it is there.
-    pub(crate) fn find(&mut self, key: &str) -> Result<Option<Given>> {
+    pub(crate) fn find(&mut self, key: &str) -> Result<Option<UrlEntry>> {
         self.run(|_, db| {
             let reading = db.begin_read().map_err(failed)?;
             let urls = reading.open_table(URLS).map_err(failed)?;
             let Some(bytes) = urls.get(key).map_err(failed)? else {
                 return Ok(None);
             };
-            Ok(Some(Given {
+            Ok(Some(UrlEntry {
                 key: key.into(),
                 item: Item::parse(bytes.value())?,
             }))

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::item::{Key, UrlState};
-use super::state::{Ack, Put, State, Wanted};
+use super::state::{Ack, Put, State, UrlQuery};
 use super::{FrontierLimits, Now, in_turn};
 use cashrank_serve::{NextList, NextPage, Problem};
 
@@ -53,18 +53,18 @@ fn fetched(queue: &str, url: &str, again: u64) -> Put {
 }
 
 /// Returns a request for everything available.
-fn all() -> Wanted {
-    Wanted {
+fn all() -> UrlQuery {
+    UrlQuery {
         queues: usize::MAX,
         per_queue: usize::MAX,
         urls: usize::MAX,
         bytes: usize::MAX,
         lease: 30,
-        ..Wanted::default()
+        ..UrlQuery::default()
     }
 }
 
-fn get(state: &mut State, wanted: &Wanted, now_ms: u64) -> Vec<String> {
+fn get(state: &mut State, wanted: &UrlQuery, now_ms: u64) -> Vec<String> {
     let given = state.get(wanted, at(now_ms)).unwrap();
     let url = |key: &str| Key::parse(key).unwrap().url().to_owned();
     given.iter().map(|given| url(&given.key)).collect()
@@ -90,7 +90,7 @@ fn urls_come_as_they_were_found_each_queue_at_its_pace() {
     ];
     let acks = state.put(&puts, at(0)).unwrap();
     assert_eq!(acks, [Ack::Ok, Ack::Ok, Ack::Ok, Ack::Skipped, Ack::Ok]);
-    let two = Wanted {
+    let two = UrlQuery {
         per_queue: 2,
         ..all()
     };
@@ -118,7 +118,7 @@ fn urls_come_as_they_were_found_each_queue_at_its_pace() {
 }
 
 #[test]
-fn what_is_to_be_fetched_again_comes_on_its_date() {
+fn refetches_come_on_their_dates() {
     let folder = Folder::new();
     let mut state = open(&folder.file());
     state.put(&[found("a", "x")], at(0)).unwrap();
@@ -197,7 +197,7 @@ fn a_queue_that_was_read_more_of_comes_later() {
     let names: Vec<String> = ["a", "b"].into_iter().flat_map(urls).collect();
     state.begin_list(scores).unwrap();
     state.reorder(names.iter().map(String::as_str)).unwrap();
-    let one = Wanted {
+    let one = UrlQuery {
         queues: 1,
         per_queue: 1,
         ..all()
@@ -226,7 +226,7 @@ fn queues_are_blocked_delayed_and_limited() {
             at(0),
         )
         .unwrap();
-    let one = Wanted {
+    let one = UrlQuery {
         per_queue: 1,
         lease: 1,
         ..all()
@@ -266,7 +266,7 @@ fn queues_are_blocked_delayed_and_limited() {
 }
 
 #[test]
-fn one_crawl_or_queue_may_be_asked_for() {
+fn one_crawl_or_queue_may_be_selected() {
     let folder = Folder::new();
     let mut state = open(&folder.file());
     let other = Put {
@@ -277,7 +277,7 @@ fn one_crawl_or_queue_may_be_asked_for() {
         .put(&[found("a", "a1"), other, found("b", "b1")], at(0))
         .unwrap();
     assert_eq!(state.crawls(), ["c", "other"]);
-    let of = |crawl: &str, queue: Option<&str>| Wanted {
+    let of = |crawl: &str, queue: Option<&str>| UrlQuery {
         crawl: Some(crawl.into()),
         queue: queue.map(str::to_owned),
         ..all()
@@ -288,7 +288,7 @@ fn one_crawl_or_queue_may_be_asked_for() {
 }
 
 #[test]
-fn what_is_removed_leaves_nothing_behind() {
+fn removal_leaves_no_entries() {
     let folder = Folder::new();
     let mut state = open(&folder.file());
     state
@@ -304,7 +304,7 @@ fn what_is_removed_leaves_nothing_behind() {
         .unwrap();
     get(
         &mut state,
-        &Wanted {
+        &UrlQuery {
             per_queue: 1,
             ..all()
         },
@@ -380,7 +380,7 @@ fn a_call_hands_out_so_many_bytes() {
     state
         .put(&[long("1"), long("2"), long("3"), found("b", "4")], at(0))
         .unwrap();
-    let some = Wanted {
+    let some = UrlQuery {
         bytes: 1_500,
         ..all()
     };
@@ -456,7 +456,7 @@ fn random_calls_do_what_a_simple_model_does() {
             _ => {
                 let most = 1 + roll(3) as usize;
                 let lease = 1 + roll(20);
-                let wanted = Wanted {
+                let wanted = UrlQuery {
                     per_queue: most,
                     lease,
                     queue: Some(queue.clone()),
@@ -529,7 +529,7 @@ fn no_clock_that_is_set_ends_or_extends_a_lease() {
             passed_ms: passed,
         };
         let lease = 1 + roll(30);
-        let some = Wanted {
+        let some = UrlQuery {
             urls: 3,
             lease,
             ..all()
@@ -599,7 +599,7 @@ fn a_failure_is_over_when_its_cause_is() {
     let mut state = State::open(folder.file(), limits).unwrap();
     let puts = [found("a", "a1"), found("a", "a2"), found("b", "b1")];
     state.put(&puts, at(0)).unwrap();
-    let one = Wanted {
+    let one = UrlQuery {
         per_queue: 1,
         ..all()
     };
@@ -630,7 +630,7 @@ fn a_failure_is_over_when_its_cause_is() {
 /// Regression: one flipped bit made redb panic, when the file was opened or in a call. Now all pages are checked when
 /// the file is opened, and panics on pages that rot later are caught by a fence.
 #[test]
-fn damage_is_told_and_never_a_panic() {
+fn damage_is_an_error_and_never_a_panic() {
     let folder = Folder::new();
     let mut state = open(&folder.file());
     for part in 0..6 {
@@ -726,7 +726,7 @@ fn a_clock_that_is_set_changes_no_delay_and_no_lease() {
                 unix_s: (start + passed_s).saturating_add_signed(set),
                 passed_ms: passed_s * SECOND,
             };
-            let two = Wanted {
+            let two = UrlQuery {
                 per_queue: 2,
                 ..all()
             };

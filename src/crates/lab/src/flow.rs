@@ -1,5 +1,5 @@
-//! Coverage of a crawl while it grows, by pushes: the bounds of [`cashrank_graph::rank::coverage`], from less work for
-//! each page more.
+//! Coverage of a growing crawl by pushes: the bounds of [`cashrank_graph::rank::coverage`], updated with little work
+//! per added page.
 //!
 //! Each of S seeds starts with (1 - d)/S. To *push* page i of the fetched pages is to add what waits at i to h_i, and to
 //! pass on d times that over its row: to its targets or, if it has none, to the seeds. After any pushes h and what waits
@@ -194,7 +194,7 @@ mod tests {
 
     /// A growing crawl has the same bounds as one evaluated once, up to the accuracy of pushing.
     #[test]
-    fn a_flow_goes_on_as_pages_are_read() {
+    fn a_flow_continues_as_pages_are_read() {
         for seed in 0..100 {
             let mut random = Random::new(seed, Purpose::Order);
             let mut rows = LatestRows::default();

@@ -1,5 +1,5 @@
-//! Experiments with [`cashrank`]: what the product does not need, and what its papers, its figures and its benchmarks
-//! do. The commands of `cashrank-lab` run them.
+//! Experiments with [`cashrank`] for its papers, figures and benchmarks, which the product does not need.
+//! The commands of `cashrank-lab` run them.
 //!
 //! | module | holds |
 //! |---|---|

@@ -66,7 +66,7 @@ const COLOURS: [&str; 7] = [
 const DASHES: [&str; 5] = ["none", "7 3", "2 3", "10 3 2 3", "1 4"];
 
 /// Axis with its range.
-struct Placed {
+struct AxisRange {
     log: bool,
     from: f64,
     to: f64,
@@ -76,8 +76,8 @@ struct Placed {
     ticks: Vec<(f64, String)>,
 }
 
-impl Placed {
-    fn new(scale: &Scale, values: impl Iterator<Item = f64>, start: f64, end: f64) -> Placed {
+impl AxisRange {
+    fn new(scale: &Scale, values: impl Iterator<Item = f64>, start: f64, end: f64) -> AxisRange {
         let log = *scale == Scale::Log;
         let shown = values.filter(|v| v.is_finite() && (!log || *v > 0.0));
         let (low, high) = shown.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
@@ -94,7 +94,7 @@ impl Placed {
                 (-0.3, names.len() as f64 - 0.7, ticks)
             }
         };
-        Placed {
+        AxisRange {
             log,
             from,
             to,
@@ -215,8 +215,8 @@ impl Plot {
 
     fn drawn(&self, joined: bool) -> String {
         let all = || self.lines.iter().flat_map(|line| &line.points);
-        let x = Placed::new(&self.x.scale, all().map(|point| point.0), LEFT, RIGHT);
-        let y = Placed::new(&self.y.scale, all().map(|point| point.1), BOTTOM, TOP);
+        let x = AxisRange::new(&self.x.scale, all().map(|point| point.0), LEFT, RIGHT);
+        let y = AxisRange::new(&self.y.scale, all().map(|point| point.1), BOTTOM, TOP);
         let mut svg = Svg::new(WIDTH, HEIGHT, 13);
         let title = "font-size=\"17\" font-weight=\"bold\"";
         svg.text_with((LEFT, 26.0), "start", title, &self.title);
@@ -236,7 +236,7 @@ impl Plot {
         svg.finish()
     }
 
-    fn axes(&self, svg: &mut Svg, x: &Placed, y: &Placed) {
+    fn axes(&self, svg: &mut Svg, x: &AxisRange, y: &AxisRange) {
         for (value, name) in &x.ticks {
             if let Some(at) = x.at(*value) {
                 svg.rule((at, TOP), (at, BOTTOM), "#e4e4e4");
@@ -259,7 +259,7 @@ impl Plot {
     }
 }
 
-fn draw(svg: &mut Svg, nth: usize, line: &Line, (x, y): (&Placed, &Placed), joined: bool) {
+fn draw(svg: &mut Svg, nth: usize, line: &Line, (x, y): (&AxisRange, &AxisRange), joined: bool) {
     let points = line.points.iter();
     let points: Vec<At> = points
         .filter_map(|&(across, up)| Some((x.at(across)?, y.at(up)?)))

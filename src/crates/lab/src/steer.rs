@@ -142,13 +142,13 @@ impl NodeNames {
 }
 
 /// Ranking of the rows read, as an ingest would have published it.
-struct Published {
+struct LastRanking {
     damping: f64,
     bound_l1: f64,
     importance: Vec<f64>,
 }
 
-impl Published {
+impl LastRanking {
     /// Settles the rows, from the last ranking.
     fn settle(&mut self, rows: &RowsRead) -> Result<()> {
         let options = RankOptions::until(damping_units(self.damping), SETTLED);
@@ -282,7 +282,7 @@ struct Crawl<'a> {
     batching: Batching,
     needs_names: bool,
     /// Last ranking; `None` if the order needs none.
-    published: Option<Published>,
+    published: Option<LastRanking>,
     /// True for the order that goes by the sizes of hosts.
     by_sites: bool,
     /// True for the orders that score pages that were read, too: by distance, or by cash.
@@ -323,7 +323,7 @@ impl<'a> Crawl<'a> {
                 let strategy = seeded.flatten().as_ref().unwrap_or(choice).strategy();
                 let strategy = QueuedStrategy::wrap(spec.name, strategy);
                 let by_ranking = ["forecast", "settled"].contains(&spec.name);
-                published = by_ranking.then(|| Published {
+                published = by_ranking.then(|| LastRanking {
                     damping: choice.damping(),
                     bound_l1: f64::INFINITY,
                     importance: Vec::new(),

@@ -49,7 +49,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("store")
     parser.add_argument("url")
-    parser.add_argument("--pages", type=int, default=100, help="stop after so many")
+    parser.add_argument("--pages", type=int, default=100, help="stop after this many pages")
     parser.add_argument("--delay", type=float, default=1.0, help="seconds between two fetches")
     arguments = parser.parse_args()
     scope = f"host:{urlsplit(arguments.url).hostname}"

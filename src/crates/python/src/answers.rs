@@ -1,4 +1,4 @@
-//! Answers as objects: pages, candidates, what moved, snapshots.
+//! Answers as Python objects: pages, candidates, comparisons, snapshots.
 
 use cashrank::Moment;
 use cashrank::Mover;
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-/// A time in seconds since 1970 as a datetime in UTC.
+/// Converts seconds since 1970 to a datetime in UTC.
 pub fn datetime(py: Python<'_>, seconds: Option<i64>) -> PyResult<Option<Bound<'_, PyAny>>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     static UTC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -30,43 +30,43 @@ pub fn datetime(py: Python<'_>, seconds: Option<i64>) -> PyResult<Option<Bound<'
     Ok(Some(time))
 }
 
-/// What serde writes of a value, as dictionaries and lists.
+/// Converts a serialisable value to Python dictionaries and lists.
 pub fn as_dict<'py>(py: Python<'py>, value: &impl serde::Serialize) -> PyResult<Bound<'py, PyAny>> {
     let text =
         serde_json::to_string(value).map_err(|error| crate::errors::internal(error.to_string()))?;
     py.import("json")?.call_method1("loads", (text,))
 }
 
-/// A page of a ranking, or a site: then url is its name, and visits and fetches are those of its pages together.
+/// A page of a ranking, or a site: url is then the site's name, visits and last fetch are those of all its pages.
 #[pyclass(frozen, get_all, module = "cashrank")]
 pub struct Page {
-    /// 1 + pages of strictly greater importance.
+    /// Rank: 1 + the number of pages of strictly greater importance.
     rank: u64,
-    /// Its share of all importance: all pages sum to 1.
+    /// Importance, as a share: all pages sum to 1.
     importance: f64,
-    /// Its URL in canonical form, or its opaque name.
+    /// URL in canonical form, or opaque name.
     url: String,
-    /// Its number, from 0 in the order in which pages appeared; edges() has these numbers.
+    /// Page number, from 0 in order of first appearance, as in edges().
     page: u64,
-    /// Visits.
+    /// Number of visits.
     visits: u64,
-    /// Fetches that failed since it was last reached; of a site always 0.
+    /// Number of failed fetches since the last one that reached the page; 0 for sites.
     failed: u64,
-    /// Of a site: how many pages it has; None: this is a page.
+    /// Number of the site's pages; None for a page.
     pages: Option<u64>,
     /// Last fetch, in seconds since 1970.
     last_fetch_s: Option<i64>,
-    /// "crawled", "not crawled", "failed" or "gone"; None: this is a site.
+    /// State of the page: "crawled", "not crawled", "failed" or "gone"; None for a site.
     state: Option<&'static str>,
-    /// Its cash, as a share of all; None: this is a site.
+    /// Cash, as a share of all pages' cash; None for a site.
     cash: Option<f64>,
-    /// What it distributed in the ranking's window, as a share of what all pages did; None: this is a site.
+    /// Cash distributed in the ranking's window, as a share of that of all pages; None for a site.
     distributed: Option<f64>,
 }
 
 #[pymethods]
 impl Page {
-    /// Last fetch as a datetime in UTC; None: none, or its record has no time.
+    /// Last fetch as a datetime in UTC; None if there is none, or its record has no time.
     #[getter]
     fn last_fetch<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         datetime(py, self.last_fetch_s)
@@ -86,23 +86,23 @@ impl Page {
 /// A page to crawl.
 #[pyclass(frozen, get_all, module = "cashrank", name = "Candidate")]
 pub struct PyCandidate {
-    /// Its URL in canonical form, or its opaque name.
+    /// URL in canonical form, or opaque name.
     url: String,
-    /// The strategy's score, or of a page to be fetched again what that gives: more is earlier.
+    /// Score by the strategy, or the gain of fetching the page again; higher scores come first.
     score: f64,
-    /// Its share of all importance.
+    /// Importance, as a share: all pages sum to 1.
     importance: f64,
-    /// Whether it was fetched already.
+    /// True if the page was fetched before.
     fetched: bool,
-    /// Its visits.
+    /// Number of visits.
     visits: u64,
-    /// Fetches that failed since it was last reached.
+    /// Number of failed fetches since the last one that reached the page.
     failed: u64,
-    /// Its number; None: a seed that the store does not know yet.
+    /// Page number; None for a seed that the store does not know yet.
     page: Option<u64>,
-    /// How often two fetches showed whether it had changed.
+    /// Number of comparisons of two successive fetches that could show a change of the page.
     compared: u64,
-    /// How often it had.
+    /// Number of comparisons that found a change.
     changed: u64,
     /// Last fetch, in seconds since 1970.
     last_fetch_s: Option<i64>,
@@ -127,7 +127,7 @@ impl From<Candidate> for PyCandidate {
 
 #[pymethods]
 impl PyCandidate {
-    /// Last fetch as a datetime in UTC; None: none, or its record has no time.
+    /// Last fetch as a datetime in UTC; None if there is none, or its record has no time.
     #[getter]
     fn last_fetch<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         datetime(py, self.last_fetch_s)
@@ -138,22 +138,22 @@ impl PyCandidate {
     }
 }
 
-/// A page, and where it stood in two rankings.
+/// A page with its ranks and importances in two rankings.
 #[pyclass(frozen, get_all, module = "cashrank", name = "Move")]
 pub struct PyMove {
-    /// Its URL in canonical form, or its opaque name.
+    /// URL in canonical form, or opaque name.
     url: String,
-    /// What its fetches came to, until the later ranking: "crawled", "not crawled", "failed" or "gone"; None: not known.
+    /// State in the later ranking: "crawled", "not crawled", "failed" or "gone"; None if unknown.
     state: Option<&'static str>,
-    /// Its rank before; None: it was not known.
+    /// Rank in the earlier ranking; None if that lacks the page.
     rank_before: Option<u64>,
-    /// Its rank after; None: it is not known any more.
+    /// Rank in the later ranking; None if that lacks the page.
     rank: Option<u64>,
-    /// Its importance before.
+    /// Importance in the earlier ranking.
     importance_before: Option<f64>,
-    /// Its importance after.
+    /// Importance in the later ranking.
     importance: Option<f64>,
-    /// Whether PageRank itself changed in that direction; None: a bound is not known, or the page is on one side only.
+    /// True if exact PageRank itself changed in this direction; None without bounds, or if a ranking lacks the page.
     certain: Option<bool>,
 }
 
@@ -173,7 +173,7 @@ impl From<Mover> for PyMove {
 
 #[pymethods]
 impl PyMove {
-    /// Change of importance, -1 to 1; where the page is not known its importance is 0.
+    /// Change of importance, -1 to 1; a page that a ranking lacks has importance 0 there.
     #[getter]
     fn change(&self) -> f64 {
         self.importance.unwrap_or(0.0) - self.importance_before.unwrap_or(0.0)
@@ -194,19 +194,19 @@ impl PyMove {
 /// A page in one of the rankings that a store keeps.
 #[pyclass(frozen, get_all, module = "cashrank", name = "Moment")]
 pub struct PyMoment {
-    /// The ranking's number, as of ranking(): records read until then.
+    /// Number of the ranking, as in ranking(): records read until then.
     snapshot: u64,
-    /// Pages ranked.
+    /// Number of ranked pages.
     count: u64,
-    /// 1 + pages of strictly greater importance; None: it was not known yet.
+    /// Rank: 1 + the number of pages of strictly greater importance; None if the page was not known yet.
     rank: Option<u64>,
-    /// Its share of all importance; None: it was not known yet.
+    /// Importance, as a share: all pages sum to 1; None if the page was not known yet.
     importance: Option<f64>,
-    /// Its importance in units of the mean of all pages, which does not fall just because pages are added.
+    /// Importance divided by the mean of all pages; unlike importance, it does not fall because pages are added.
     ratio: Option<f64>,
-    /// The certified bound on the L1 distance of the ranking from exact PageRank, 0 to 2; None: there is none.
+    /// The certified bound on the L1 distance of the ranking from exact PageRank, 0 to 2; None if there is none.
     bound: Option<f64>,
-    /// Latest fetch until then, in seconds since 1970; None: no record has a time.
+    /// Latest fetch until then, in seconds since 1970; None if no record has a time.
     time_s: Option<i64>,
 }
 
@@ -226,7 +226,7 @@ impl From<&Moment> for PyMoment {
 
 #[pymethods]
 impl PyMoment {
-    /// Latest fetch until then as a datetime in UTC; None: no record has a time.
+    /// Latest fetch until then as a datetime in UTC; None if no record has a time.
     #[getter]
     fn time<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         datetime(py, self.time_s)
@@ -238,7 +238,7 @@ impl PyMoment {
     }
 }
 
-/// What moved from one ranking to another.
+/// Pages that moved from one ranking to another, and counts over all pages.
 #[pyclass(frozen, module = "cashrank")]
 pub struct Comparison {
     rose: Vec<Py<PyMove>>,
@@ -249,7 +249,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Of what moved.
+    /// Creates the object from the library's lists.
     pub fn of(py: Python<'_>, found: Moves) -> PyResult<Comparison> {
         let objects = |pages: Vec<Mover>| {
             let objects = pages
@@ -317,19 +317,19 @@ impl Comparison {
 /// One of the rankings that a store keeps.
 #[pyclass(frozen, get_all, module = "cashrank")]
 pub struct SnapshotInfo {
-    /// Its number: records read at it.
+    /// Number of the snapshot: records read until then.
     number: u64,
-    /// Its file.
+    /// Path of the file.
     path: std::path::PathBuf,
-    /// Its length in bytes; None: the system does not tell it.
+    /// Length of the file in bytes; None if the system does not report it.
     bytes: Option<u64>,
-    /// It stays, however many newer ones there are.
+    /// True if the snapshot is kept however many newer ones there are.
     pinned: bool,
-    /// It is the one that is read unless another is asked for.
+    /// True for the current snapshot, which is read by default.
     current: bool,
-    /// Pages; None: it cannot be read.
+    /// Number of pages; None if the file cannot be read.
     pages: Option<u64>,
-    /// The certified bound on the L1 distance to PageRank; None: there is none.
+    /// The certified bound on the L1 distance to PageRank; None if there is none.
     bound: Option<f64>,
     /// Latest fetch, in seconds since 1970.
     time_s: Option<i64>,
@@ -353,7 +353,7 @@ impl From<&SnapshotEntry> for SnapshotInfo {
 
 #[pymethods]
 impl SnapshotInfo {
-    /// Latest fetch as a datetime in UTC; None: no record has a time.
+    /// Latest fetch as a datetime in UTC; None if no record has a time.
     #[getter]
     fn time<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         datetime(py, self.time_s)
@@ -368,10 +368,10 @@ impl SnapshotInfo {
     }
 }
 
-/// Rows of a ranking as objects, with the failures of pages.
+/// Converts rows of a ranking to objects, with the number of failed fetches of each page.
 ///
 /// # Errors
-/// The snapshot is damaged or cannot be read.
+/// If the snapshot is damaged or cannot be read.
 pub fn pages(
     ranking: &LevelRanking,
     rows: Vec<cashrank::Page<'static>>,
@@ -398,7 +398,7 @@ pub fn pages(
     Ok(rows.into_iter().zip(failed).map(object).collect())
 }
 
-/// The settings and counts of a ranking's run, and what is said of it if it was computed.
+/// Returns the settings and counts of a ranking's run; for a ranking by a measure, also its parameters and accuracy.
 pub fn info<'py>(py: Python<'py>, ranking: &LevelRanking) -> PyResult<Bound<'py, PyDict>> {
     let dict: Bound<'py, PyDict> = as_dict(py, ranking.snapshot().info())?.cast_into()?;
     if let Some(computed) = ranking.computed() {

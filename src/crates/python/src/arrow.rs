@@ -1,5 +1,5 @@
-//! Rankings as Arrow tables, handed over through `__arrow_c_stream__`: pyarrow, pandas, Polars, DuckDB and others take them
-//! without a copy, and none of them is needed here.
+//! Rankings as Arrow tables, exported through `__arrow_c_stream__`: libraries such as pyarrow, pandas, Polars and
+//! DuckDB read them without a copy, and none of these is required here.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use pyo3::types::PyCapsule;
 use crate::answers::datetime;
 use crate::errors::{Raise, internal};
 
-/// Rows of a batch: one block of a snapshot's columns.
+/// Number of rows in a batch: one block of a snapshot's columns.
 const ROWS: u64 = 1 << 17;
 
-/// The columns of a ranking: those of the Parquet export but for hosts and domains. Sites have how many pages they are, pages their state.
+/// Returns the columns: those of the Parquet export without host and domain; the last is the state, or a site's pages.
 pub fn schema(ranking: &LevelRanking) -> SchemaRef {
     let time = DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into()));
     let mut fields = vec![
@@ -40,7 +40,7 @@ pub fn schema(ranking: &LevelRanking) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// What is ranked in number order, batch after batch, read as they are asked for.
+/// Rows of a ranking in number order, as a stream of record batches that are read on demand.
 pub struct Batches {
     ranking: Arc<LevelRanking>,
     schema: SchemaRef,
@@ -88,7 +88,7 @@ impl Batches {
         RecordBatch::try_new(self.schema.clone(), columns)
     }
 
-    /// The rows of the next batch, those that are listed.
+    /// Reads the listed rows of the next batch; `None` at the end.
     fn next_rows(&mut self) -> Option<cashrank::Result<Vec<Page<'static>>>> {
         let rows = self.next..(self.next + ROWS).min(self.ranking.len());
         self.next = rows.end;
@@ -116,7 +116,7 @@ impl RecordBatchReader for Batches {
     }
 }
 
-/// What consumers of `__arrow_c_stream__` take.
+/// Returns the capsule that `__arrow_c_stream__` must return.
 pub fn stream<'py>(
     py: Python<'py>,
     batches: impl RecordBatchReader + Send + 'static,
@@ -125,23 +125,23 @@ pub fn stream<'py>(
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }
 
-/// What consumers of `__arrow_c_schema__` take.
+/// Returns the capsule that `__arrow_c_schema__` must return.
 pub fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = FFI_ArrowSchema::try_from(&**schema);
     let schema = schema.map_err(|error| internal(error.to_string()))?;
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
-/// Lists of the rows of a ranking, block by block: each a named tuple of the table's columns.
+/// Iterator over the rows of a ranking, as lists of a batch each; a row is a named tuple of the table's columns.
 #[pyclass(module = "cashrank")]
 pub struct Blocks {
     batches: Batches,
-    /// Makes a named tuple of a tuple.
+    /// Function that makes a named tuple from a tuple.
     make: Py<PyAny>,
 }
 
 impl Blocks {
-    /// An iterator over the rows.
+    /// Returns an iterator over all rows.
     pub fn rows(py: Python<'_>, ranking: Arc<LevelRanking>) -> PyResult<Bound<'_, PyAny>> {
         let batches = Batches::new(ranking);
         let fields = batches.schema.fields().iter();

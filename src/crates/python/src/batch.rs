@@ -1,4 +1,4 @@
-//! Records out of Arrow tables, row by row, without a copy of their text.
+//! Records read from Arrow tables, row by row, without copying their text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -26,10 +26,10 @@ use pyo3::prelude::*;
 use crate::record::NOT_SECONDS;
 use crate::writer::Shared;
 
-/// Rows between two looks at whether to stop.
+/// Number of rows between two checks for a stop request.
 const ROWS: usize = 1 << 10;
 
-/// The names of the columns that are read. `None`: the usual one, if it is there.
+/// Names of the columns to read. `None`: the default name, if the table has such a column.
 pub struct Columns {
     pub url: String,
     pub links: String,
@@ -41,10 +41,10 @@ pub struct Columns {
 
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
-/// Pushes all rows of a table; how many.
+/// Pushes all rows of a table; returns their number.
 ///
 /// # Errors
-/// It is no table, columns are not there or of another type; those of the writer.
+/// If the object is no table, or columns are missing or of a wrong type; and the errors of the writer.
 pub fn add_all(
     py: Python<'_>,
     writer: &Arc<Shared>,
@@ -83,7 +83,7 @@ pub fn add_all(
     })
 }
 
-/// The columns of a batch.
+/// Columns of a batch.
 struct Rows<'a> {
     url: Texts<'a>,
     links: Lists<'a>,
@@ -143,7 +143,7 @@ impl<'a> Rows<'a> {
         let text = |of: &Option<Texts<'a>>| of.as_ref().and_then(|column| column.get(row));
         let digest = text(&self.digest).map(String::from_utf8_lossy);
         Ok(Record {
-            // Without a URL it counts as skipped.
+            // A row without a URL counts as skipped.
             url: Cow::Borrowed(self.url.get(row).unwrap_or_default()),
             fetched_at,
             status: status.transpose()?,
@@ -164,9 +164,9 @@ fn wrong(name: &str, array: &dyn Array, expected: &str) -> Error {
     ))
 }
 
-/// A column of texts.
+/// Column of texts.
 enum Texts<'a> {
-    /// Nobody said what they would be: all are null.
+    /// Column without a type: all values are null.
     Null,
     Utf8(&'a StringArray),
     LargeUtf8(&'a LargeStringArray),
@@ -210,7 +210,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// A column of lists of links.
+/// Column of lists of links.
 struct Lists<'a> {
     places: Places<'a>,
     urls: Texts<'a>,
@@ -287,7 +287,7 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// The links of a row; none where it is null, and none of an item that is.
+    /// Returns the links of a row; a null row has none, and null items are left out.
     fn get(&self, row: usize) -> impl Iterator<Item = Link<'a>> {
         self.range(row).filter_map(move |at| {
             let rel = self.rels.as_ref().and_then(|rels| rels.get(at));
@@ -303,10 +303,10 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// A column of whole numbers.
+/// Column of whole numbers.
 struct Numbers<'a>(Box<dyn Fn(usize) -> Option<i64> + 'a>);
 
-/// The values of a column of numbers.
+/// Returns a function from row to value, `None` for null.
 fn values<'a, T: ArrowPrimitiveType>(
     array: &'a ArrayRef,
 ) -> impl Fn(usize) -> Option<T::Native> + 'a {
@@ -321,7 +321,7 @@ impl<'a> Numbers<'a> {
             T::Native: TryInto<i64>,
         {
             let get = values::<T>(array);
-            // Beyond 64 bits with a sign it is no status and no time either.
+            // A number beyond the range of i64 is neither a valid status nor a valid time.
             Numbers(Box::new(move |row| {
                 Some(get(row)?.try_into().unwrap_or(i64::MAX))
             }))
@@ -341,9 +341,9 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// A column of times.
+/// Column of times.
 enum Times<'a> {
-    /// In so many parts of a second.
+    /// Whole numbers of a fraction of a second: 1 / the second field.
     Whole(Numbers<'a>, i64),
     Fraction(Box<dyn Fn(usize) -> Option<f64> + 'a>),
     Text(Texts<'a>),

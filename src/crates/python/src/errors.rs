@@ -1,9 +1,9 @@
-//! Errors of the library as Python's exceptions, of which `python/cashrank/_errors.py` has the tree.
+//! Errors of the library as Python exceptions; `python/cashrank/_errors.py` defines their hierarchy.
 
 use cashrank::Error;
 use pyo3::prelude::*;
 
-/// Each in a module of its own name: clippy asks nothing of what the macro makes.
+/// The package's exception types, in a module because `Error` is also the library's.
 mod imported {
     pyo3::import_exception!(cashrank._errors, Closed);
     pyo3::import_exception!(cashrank._errors, Conflict);
@@ -18,9 +18,9 @@ mod imported {
     pyo3::import_exception!(cashrank._errors, Unsupported);
 }
 
-/// Turns results of the library into Python's.
+/// Conversion of the library's results to Python's.
 pub trait Raise<T> {
-    /// The value, or the exception.
+    /// Returns the value, or the error as a Python exception.
     fn raise(self) -> PyResult<T>;
 }
 
@@ -57,17 +57,17 @@ fn raised(error: Error) -> PyErr {
     }
 }
 
-/// What is asked for makes no sense.
+/// Returns `InvalidInput`: an argument is invalid.
 pub fn invalid(text: impl Into<String>) -> PyErr {
     imported::InvalidInput::new_err(text.into())
 }
 
-/// The store is closed.
+/// Returns `Closed`: the store is closed.
 pub fn closed(text: impl Into<String>) -> PyErr {
     imported::Closed::new_err(text.into())
 }
 
-/// A fault of this package.
+/// Returns `InternalError`: a bug in this package.
 pub fn internal(text: impl Into<String>) -> PyErr {
     imported::InternalError::new_err(text.into())
 }

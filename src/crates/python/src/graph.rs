@@ -1,4 +1,4 @@
-//! Links as arrays of NumPy, and PageRank of them.
+//! Links as NumPy arrays, and PageRank computed from them.
 
 use cashrank::{Config, Error};
 use cashrank_graph::engine::SelfLinks;
@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use crate::errors::{Raise, invalid};
 use crate::work::{OnSignal, Stop, run};
 
-/// NumPy is asked for where it is used, and nowhere else.
+/// Fails with advice if NumPy is not installed. It is imported only by functions that need it.
 pub fn needs_numpy(py: Python<'_>) -> PyResult<()> {
     let found = py.import("numpy");
     found.map(drop).map_err(|_| {
@@ -26,14 +26,14 @@ pub fn needs_numpy(py: Python<'_>) -> PyResult<()> {
     })
 }
 
-/// Which links.
+/// Selection of links: level, and whether weights are returned.
 pub struct Wanted {
     pub level: Level,
     pub site_links: SiteLinks,
     pub weights: bool,
 }
 
-/// Links by the numbers of what they come from and go to, and what each weighs, if that was asked for.
+/// Links as numbers of source and target, with weights if requested.
 #[derive(Default)]
 pub struct Edges {
     pub sources: Vec<u32>,
@@ -41,7 +41,7 @@ pub struct Edges {
     pub weights: Vec<u64>,
 }
 
-/// The links of the current snapshot; what weighs nothing is no link.
+/// Returns the links of a snapshot, without those of weight 0.
 pub fn edges_of(snapshot: &Snapshot, wanted: &Wanted, stop: &Stop) -> cashrank::Result<Edges> {
     let rows = snapshot.rows()?;
     if wanted.level.is_page() {
@@ -80,7 +80,7 @@ fn edges(rows: &dyn Rows, weights: bool, stop: &Stop) -> cashrank::Result<Edges>
     Ok(edges)
 }
 
-/// Page numbers out of an array, or a sequence, of integers.
+/// Extracts page numbers from an array or a sequence of integers.
 fn numbers(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     let array = given
         .py()
@@ -119,7 +119,7 @@ where
     array.iter().map(number).collect()
 }
 
-/// Weights out of an array, or a sequence, of numbers.
+/// Extracts weights from an array or a sequence of numbers.
 fn weights_of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
     let numpy = given.py().import("numpy")?;
     let array = numpy.call_method1("asarray", (given, "f8"))?;
@@ -141,7 +141,7 @@ fn weights_of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
     }
 }
 
-/// Arrays that describe a graph, and what its links and pages weigh.
+/// Arrays that describe a graph, with weights of its links and of the teleport.
 struct Arrays {
     sources: Vec<u32>,
     targets: Vec<u32>,
@@ -198,23 +198,23 @@ impl Arrays {
     }
 }
 
-/// PageRank of the graph with a link from each of src to the page beside it in dst.
+/// PageRank of the graph with a link from src[i] to dst[i] for each i.
 ///
 /// src, dst: page numbers from 0, as NumPy arrays or sequences of integers, both of shape (links,), in any order.
-/// weights: what each link weighs, finite numbers from 0 up, of shape (links,): a page's importance goes to its targets in
-/// proportion. Repeated links add theirs up, and a link of weight 0 is none. None: all weigh the same, and repeated links
-/// count once.
-/// teleport: a weight for each page, finite numbers from 0 up, of shape (nodes,): what links do not pass on, and all of
-/// pages without links, goes to pages in proportion (personalised PageRank). None: to all pages alike.
-/// damping: the share of a page's importance that its links pass on, 0 <= damping < 1. Used is the nearest multiple of
-/// 2**-32 (of 0.85 the one below, which moves PageRank by at most 1.9e-9 in L1).
+/// weights: the weight of each link, finite and at least 0, of shape (links,): a page's importance goes to its targets
+/// in proportion. Weights of repeated links are added, and links of weight 0 are dropped. None: all links weigh the
+/// same, and repeated links count once.
+/// teleport: a weight for each page, finite and at least 0, of shape (nodes,): the importance that links do not pass
+/// on, and that of pages without links, goes to pages in proportion (personalised PageRank). None: to all equally.
+/// damping: the share of a page's importance that its links pass on, 0 <= damping < 1. It is rounded to the
+/// nearest multiple of 2**-32 (0.85 is rounded down, which moves PageRank by at most 1.9e-9 in L1).
 /// until: the certified bound on the L1 distance between the result and exact PageRank.
-/// nodes: how many pages there are; unless given, 1 + the largest number, or as many as teleport has weights.
+/// nodes: number of pages; None: 1 + the largest page number, or the length of teleport if that is greater.
 /// self_links: "keep" or "drop" links from a page to itself.
 ///
-/// Returns a NumPy array of float64, of shape (nodes,), whose sum is 1. Weights of a page's links, and those of teleport,
-/// are used to 2**-52 of their sum. Takes 4 bytes of memory a link (12 with weights) and about 26 a page, and 16 a link (32)
-/// while the graph is made. Raises InvalidInput, also if numbers of 64 bits cannot reach the bound.
+/// Returns a NumPy array of float64, of shape (nodes,), whose sum is 1. Weights of a page's links, and those of
+/// teleport, are rounded to 2**-52 of their sum. Takes 4 bytes of memory per link (12 with weights) and about 26 per
+/// page, and 16 per link (32) while the graph is built. Raises InvalidInput, also if the bound is out of reach.
 #[pyfunction]
 #[pyo3(signature = (src, dst, weights=None, teleport=None, *, damping=0.85, until=1e-9, nodes=None, self_links="keep"))]
 #[expect(clippy::too_many_arguments, reason = "each is a keyword")]
@@ -256,8 +256,8 @@ pub fn pagerank<'py>(
     Ok(PyArray1::from_vec(py, scores))
 }
 
-/// Whole numbers settle in far fewer sweeps, as far as they resolve (`rank::settle`: each link is rounded by a few units of
-/// 2^-58, and what is less than a unit for each unit of teleport weight is not paid); power iteration gets farther.
+/// Returns whether settling can reach the bound. It takes far fewer sweeps than power iteration, but resolves less
+/// (`rank::settle`): each link is rounded by a few units of 2^-58, as is each unit of teleport weight.
 fn is_settled(graph: &Graph, options: &RankOptions, teleport: &Teleport) -> bool {
     let units = graph.links() as f64 + teleport.sum(graph.nodes() as u64) as f64;
     options.until >= units * 2f64.powi(-54) / (1.0 - options.damping())
@@ -293,7 +293,7 @@ fn ranked(
     Ok(scores)
 }
 
-/// What becomes of links from a page to itself.
+/// Parses the argument `self_links`.
 pub fn self_links_of(text: &str) -> PyResult<SelfLinks> {
     match text {
         "keep" => Ok(SelfLinks::Keep),

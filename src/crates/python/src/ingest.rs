@@ -1,4 +1,4 @@
-//! Files of crawl records into a store, as the command `ingest` reads them.
+//! Ingests files of crawl records into a store, like the command `ingest`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::next::warning;
 use crate::work::{Stop, processors};
 use crate::writer::Shared;
 
-/// What to read.
+/// Inputs of an ingest, and how to read and rank them.
 pub struct Files {
     pub inputs: Vec<PathBuf>,
     pub format: Option<Format>,
@@ -25,7 +25,7 @@ pub struct Files {
     pub leave_unfinished: bool,
 }
 
-/// A path, or several.
+/// Extracts a path or a list of paths.
 pub fn paths(given: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
     match given.extract() {
         Ok(path) => Ok(vec![path]),
@@ -33,10 +33,10 @@ pub fn paths(given: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
     }
 }
 
-/// Ingests files, and warns of what was not used; how many records were.
+/// Ingests files, and warns of records that were not used. Returns the number of those that were.
 ///
 /// # Errors
-/// Those of [`ingest`], and what handlers of signals raise.
+/// Those of [`ingest`], and exceptions raised by signal handlers.
 pub fn ingest_files(py: Python<'_>, writer: &Arc<Shared>, files: Files) -> PyResult<u64> {
     let (outcome, warnings) = writer.take(py)?.released(py, move |path, options, stop| {
         let mut warnings = Warnings::default();
@@ -70,7 +70,7 @@ fn job(path: &Path, options: &Options, files: Files, stop: &Stop) -> cashrank::R
     })
 }
 
-/// What people should know of an ingest that went well.
+/// Warnings about an ingest that succeeded.
 #[derive(Default)]
 struct Warnings(Vec<String>);
 

@@ -1,8 +1,8 @@
-//! The Python package `cashrank`: the library's stores, rankings and answers as Python's objects.
+//! The Python package `cashrank`: the library's stores, rankings and answers as Python objects.
 //!
-//! `python/cashrank` is what people import; this is its module `_cashrank`. What takes long runs without the interpreter's
-//! lock, and hears Ctrl-C (`work.rs`); the writer of a store is used by turns (`writer.rs`); tables come and go in Arrow's
-//! layout (`arrow.rs`, `batch.rs`). `python/cashrank/_cashrank.pyi` has the types, and a test holds them against this.
+//! Programs import `python/cashrank`; this is its module `_cashrank`. Long work runs without the interpreter's lock,
+//! and Ctrl-C ends it (`work.rs`); threads share the writer of a store (`writer.rs`); tables are in Arrow's layout
+//! (`arrow.rs`, `batch.rs`). A test compares this module with the types in `python/cashrank/_cashrank.pyi`.
 
 mod answers;
 mod arrow;

@@ -1,4 +1,4 @@
-//! What to crawl next: the parameters of the library's table, as keywords.
+//! Parameters of `next()` as Python keywords, by the names in the library's table.
 
 use std::ffi::CString;
 
@@ -11,8 +11,8 @@ use pyo3::types::{PyBool, PyDict, PyList, PySet, PyString, PyTuple};
 
 use crate::errors::Raise;
 
-/// Reads keywords: `per_host=10` is the parameter `per-host`. `None` and `False` are as if they were not given; a list, or a
-/// dictionary of names and shares, gives a parameter several times.
+/// Parses keywords: `per_host=10` is the parameter `per-host`. Keywords with `None` or `False` are ignored; a list, or
+/// a dictionary of names and shares, repeats a parameter.
 pub fn options(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<NextOptions> {
     let mut given = Vec::new();
     for (name, value) in keywords.into_iter().flatten() {
@@ -71,7 +71,7 @@ fn one(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     })
 }
 
-/// Warns of what is in a list and is no page.
+/// Warns of lines of a list that are not pages.
 pub fn warn(py: Python<'_>, list: &str, skipped: SkippedLines) -> PyResult<()> {
     if skipped.is_none() {
         return Ok(());
@@ -79,13 +79,13 @@ pub fn warn(py: Python<'_>, list: &str, skipped: SkippedLines) -> PyResult<()> {
     warning(py, &format!("{list}: {skipped}"))
 }
 
-/// Warns the caller of Python's function.
+/// Emits a `UserWarning` at the line that called the Python function.
 pub fn warning(py: Python<'_>, text: &str) -> PyResult<()> {
     let text = CString::new(text)?;
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 2)
 }
 
-/// URLs of texts, or of what has one: pages and candidates.
+/// Extracts URLs from one or more texts, or objects with an attribute `url`: pages and candidates.
 pub fn urls(given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
     let Some(given) = given else {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Opening a store: `cashrank.open`, and what may be said of a new one.
+//! Opens a store: `cashrank.open`, and its settings.
 
 use std::path::{Path, PathBuf};
 
@@ -16,32 +16,32 @@ use crate::store::Store;
 
 /// Open a store: a directory that keeps what was crawled, and its rankings.
 ///
-/// mode: "a" to add records, which makes the store if there is none, and of which there is one at a time; "r" to ask only,
-/// also while another process adds.
+/// mode: "a" to add records; creates the store if it does not exist, and only one process may add at a time. "r" only
+/// reads, also while another process adds.
 ///
-/// Settings, all optional. Those of the first group belong to the store: they are set when it is made, and where they are
-/// given again they must be the same (Conflict).
+/// Settings, all optional; defaults are in parentheses. Those of the first group belong to the store: they are fixed
+/// when it is created, and later values must be the same (Conflict).
 ///
 /// - damping: the share of a page's importance that its links pass on, 0 <= damping < 1 (0.85).
 /// - self_links: "keep" or "drop" links from a page to itself ("drop").
 /// - follow: weights of links by kind and by URL, like "nofollow=0,internal=2,url:*/tag/*=0", 0 to 1000 (all 1).
 /// - scope: the pages that count: "host:NAME", "barehost:NAME", "domain:NAME", "url:PATTERN" with * for anything, "!" in front for all but
 ///   these; or a list of such rules (all pages).
-/// - drop_params: URL parameters that say nothing of a page, like "tracking,session" or "utm_*,ref" (none).
-/// - shard: take only the records of hosts that fall to shard K of N, "K/N", counted from 0 (all).
+/// - drop_params: URL parameters that do not identify a page, like "tracking,session" or "utm_*,ref" (none).
+/// - shard: "K/N": only the records of hosts that belong to shard K of N, from 0 (all).
 ///
 /// Those of the second group belong to this opening:
 ///
-/// - names: "url", or "opaque" for names that are taken byte for byte ("url").
-/// - keep_links: whether the links of pages are kept, which settled rankings, next() and edges() need; None: as far as
+/// - names: "url", or "opaque" for names that are compared byte for byte ("url").
+/// - keep_links: whether to keep the links of pages, which settled rankings, next() and edges() need; None: as far as
 ///   the disk has room (None).
-/// - keep_snapshots: rankings to keep: the newest so many, 0: all; or a text like
+/// - keep_snapshots: rankings to keep: a number keeps the newest ones, 0 all; or a rule like
 ///   "recent=10,hourly=24,daily=30,monthly=all" ("recent=10,daily=30,monthly=all").
-/// - memory: most bytes of memory that the store may need; None: no limit (None).
-/// - limit_pages, limit_links, limit_url: most pages of the store (2**34 - 1), links of a record (1,000,000) and bytes of a
-///   URL (8192).
+/// - memory: maximum memory of the store, in bytes; None: no limit (None).
+/// - limit_pages, limit_links, limit_url: maximum number of pages of the store (2**34 - 1), of links of a record
+///   (1,000,000) and of bytes of a URL (8192).
 ///
-/// Raises InUse if the store is open for adding already, NotFound if there is none to read, Damaged, Conflict.
+/// Raises InUse if the store is already open for adding, NotFound if there is none to read, Damaged, Conflict.
 #[pyfunction]
 #[pyo3(signature = (path, mode="a", **settings), text_signature = "(path, mode='a', *, damping=None, self_links=None, follow=None, \
     scope=None, drop_params=None, shard=None, names='url', keep_links=None, keep_snapshots='recent=10,daily=30,monthly=all', memory=None, limit_pages=None, \
@@ -72,7 +72,7 @@ fn options(path: &Path, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Option
     options.keep_snapshots = KeepSnapshots::USUAL;
     for (name, value) in settings.into_iter().flatten() {
         let name: String = name.extract()?;
-        // None is as if it were not given.
+        // A setting of None has its default.
         let set = if value.is_none() {
             SETTINGS.contains(&&*name).then_some(())
         } else {
@@ -102,7 +102,7 @@ const SETTINGS: [&str; 13] = [
     "limit_url",
 ];
 
-/// Sets one of [`SETTINGS`]; `None`: it is none of them.
+/// Sets one of [`SETTINGS`]; `None` if `name` is none of them.
 fn set(options: &mut Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<()>> {
     let Options {
         config,
@@ -130,7 +130,7 @@ fn set(options: &mut Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<
     Ok(Some(()))
 }
 
-/// A number, or a rule as text.
+/// Parses a number or a rule of snapshots to keep.
 fn keep_of(value: &Bound<'_, PyAny>) -> PyResult<KeepSnapshots> {
     let text = match value.extract::<String>() {
         Ok(text) => text,

@@ -1,4 +1,4 @@
-//! A ranking: one snapshot of a store.
+//! Rankings as Python objects: a snapshot of a store, its sites, or a ranking by a measure.
 
 use std::sync::Arc;
 
@@ -19,24 +19,24 @@ use crate::errors::Raise;
 use crate::graph::needs_numpy;
 use crate::work::{OnSignal, run};
 
-/// A published ranking: the importance of every page at one point of the crawl. It stays as it is when newer ones are
+/// A published ranking: the importance of every page at one point of the crawl. It does not change when newer ones are
 /// published.
 ///
-/// ``len(ranking)`` is the number of pages. Every library that knows Arrow reads it as a table, batch by batch in bounded
-/// memory: ``pyarrow.table(ranking)``, ``polars.DataFrame(ranking)``, ``pandas.DataFrame.from_arrow(ranking)``. It can be
-/// iterated over, row by row as named tuples of the same columns: ``pandas.DataFrame(ranking)``. Columns: url
+/// ``len(ranking)`` is the number of pages. Every library that supports Arrow reads it as a table, batch by batch in
+/// bounded memory: ``pyarrow.table(ranking)``, ``polars.DataFrame(ranking)``, ``pandas.DataFrame.from_arrow(ranking)``.
+/// Iteration yields named tuples of the same columns, row by row: ``pandas.DataFrame(ranking)``. Columns: url
 /// (string), importance (float64, all sum to 1), rank (int64), visits (int64), last_fetch (timestamp[ms, UTC], null: unknown),
 /// page (int64), state (string: "crawled", "not crawled", "failed" or "gone"). Rows are in the order of page numbers.
 ///
-/// Of sites (``store.ranking(level="host")``) rows are in the order in which sites appeared: url is the name of the site, visits
-/// and last_fetch are those of its pages together, page is its number, and in place of state there is pages (int64), how many pages it
-/// has. Of a measure, importance is its score.
+/// In a ranking of sites (``store.ranking(level="host")``) rows are in order of first appearance: url is the site's
+/// name, visits and last_fetch are those of all its pages, page is the site's number, and the column pages (int64,
+/// number of pages) replaces state. In a ranking by a measure, importance is the score.
 #[pyclass(frozen, module = "cashrank")]
 pub struct Ranking {
     pub ranking: Arc<LevelRanking>,
 }
 
-/// Which ranking of a snapshot, by the words that the command takes.
+/// Parses the name of a ranking: level and measure, as the command takes them.
 pub fn name_of(level: &str, by: Option<&str>) -> PyResult<RankingName> {
     Ok(RankingName {
         level: level.parse().raise()?,
@@ -47,7 +47,7 @@ pub fn name_of(level: &str, by: Option<&str>) -> PyResult<RankingName> {
     })
 }
 
-/// Which pages: a rule, or several, as the command's `--scope` takes them.
+/// Parses one or more rules for pages, as the command's `--scope` takes them.
 pub fn scope_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Scope> {
     let mut scope = Scope::default();
     for rule in texts(given)? {
@@ -56,7 +56,7 @@ pub fn scope_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Scope> {
     Ok(scope)
 }
 
-/// Pages that somebody chose: lines as of the command's `--teleport`, or a dictionary of pages and their weights.
+/// Parses chosen pages: lines as of the command's `--teleport`, or a dictionary from pages to weights.
 pub fn chosen_of(given: &Bound<'_, PyAny>) -> PyResult<ChosenList> {
     let lines = match given.cast::<PyDict>() {
         Ok(weights) => weights
@@ -69,7 +69,7 @@ pub fn chosen_of(given: &Bound<'_, PyAny>) -> PyResult<ChosenList> {
     ChosenList::read(lines, None).raise()
 }
 
-/// A text, or several.
+/// Extracts one or more texts.
 pub fn texts(given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
     let Some(given) = given else {
         return Ok(Vec::new());
@@ -81,7 +81,7 @@ pub fn texts(given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
 }
 
 impl Ranking {
-    /// The first pages by rank.
+    /// Returns the first `n` selected pages by rank.
     pub fn top_of(
         ranking: &Arc<LevelRanking>,
         py: Python<'_>,
@@ -100,7 +100,7 @@ impl Ranking {
         })
     }
 
-    /// Pages by their URLs.
+    /// Returns pages by their URLs; `None` for unknown ones.
     pub fn ranks_of(
         ranking: &Arc<LevelRanking>,
         py: Python<'_>,
@@ -121,45 +121,45 @@ impl Ranking {
 
 #[pymethods]
 impl Ranking {
-    /// The certified bound on the L1 distance between this ranking and exact PageRank, 0 to 2; None: there is none.
+    /// The certified bound on the L1 distance between this ranking and exact PageRank, 0 to 2; None if there is none.
     #[getter]
     fn bound(&self) -> Option<f64> {
         self.ranking.bound_l1()
     }
 
-    /// What is ranked: "page", or the level of sites.
+    /// Level of the ranking: "page", or a level of sites.
     #[getter]
     fn level(&self) -> String {
         self.ranking.level().to_string()
     }
 
-    /// The measure that it was computed by; None: importance.
+    /// Measure of importance; None for the snapshot's own ranking.
     #[getter]
     fn measure(&self) -> Option<&str> {
         self.ranking.computed().map(|info| &*info.measure)
     }
 
-    /// Its number: how many records had been read.
+    /// Number of the snapshot: records read until then.
     #[getter]
     fn number(&self) -> u64 {
         self.ranking.snapshot().info().counters.records
     }
 
-    /// Latest fetch time of a record, as a datetime in UTC; None: no record has a time.
+    /// Latest fetch time of a record, as a datetime in UTC; None if no record has a time.
     #[getter]
     fn time<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         datetime(py, self.ranking.snapshot().info().time)
     }
 
-    /// All that is known of it: settings, counts, how it was computed. The specification of snapshots describes it. Of a measure
-    /// that was computed, "computed" has its parameters and how sure it is.
+    /// Settings, counts and method of the ranking, as the specification of snapshots describes them. For a ranking by a
+    /// measure, "computed" has its parameters and accuracy.
     #[getter]
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         info(py, &self.ranking)
     }
 
-    /// How many of the first positions are certain: the greatest n so that the first n pages are certainly the n of greatest
-    /// PageRank, in some order. None: there is no bound.
+    /// Number of the first positions that are certain: the greatest n such that the first n pages are certainly the n
+    /// of greatest PageRank, in some order. None without a bound.
     fn certain_top(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         let ranking = Arc::clone(&self.ranking);
         run(py, OnSignal::Leave, move |_| ranking.certain_top())
@@ -180,21 +180,21 @@ impl Ranking {
         Ranking::top_of(&self.ranking, py, n, scope, without_gone)
     }
 
-    /// The page with this URL, in any form, or this opaque name; of sites, the one of this name. None: it is not known.
+    /// The page with this URL, in any form, or this opaque name; or the site of this name. None if it is unknown.
     ///
-    /// Each call reads 10 bytes a page of the ranking: ask for many pages with ranks().
+    /// Each call reads 10 bytes per page of the ranking: to look up many pages, call ranks().
     fn rank(&self, py: Python<'_>, url: String) -> PyResult<Option<Page>> {
         Ok(Ranking::ranks_of(&self.ranking, py, vec![url])?
             .pop()
             .flatten())
     }
 
-    /// The pages with these URLs, in the order given; None where a page is not known.
+    /// The pages with these URLs, in the order given; None for unknown ones.
     fn ranks(&self, py: Python<'_>, urls: Vec<String>) -> PyResult<Vec<Option<Page>>> {
         Ranking::ranks_of(&self.ranking, py, urls)
     }
 
-    /// The importance of all pages: a NumPy array of float64, of shape (len(ranking),), by page number. They sum to 1.
+    /// The importance of all pages: a NumPy array of float64, of shape (len(ranking),), by page number; sums to 1.
     fn importance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         needs_numpy(py)?;
         let ranking = Arc::clone(&self.ranking);
@@ -204,8 +204,8 @@ impl Ranking {
         Ok(PyArray1::from_vec(py, all))
     }
 
-    /// The ranking as a pyarrow.Table, in memory. For more pages than memory holds, and where pyarrow is not installed, give
-    /// the ranking itself to libraries that know Arrow, which read it batch by batch.
+    /// The ranking as a pyarrow.Table, in memory. If it does not fit, or pyarrow is not installed, pass the ranking
+    /// itself to a library that supports Arrow, which reads it batch by batch.
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let pyarrow = slf.py().import("pyarrow").map_err(|_| {
             PyImportError::new_err(
@@ -247,7 +247,7 @@ impl Ranking {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface lets a producer keep to its own schema.
+        // The interface allows a producer to ignore the requested schema.
         let _ = requested_schema;
         stream(py, Batches::new(Arc::clone(&self.ranking)))
     }

@@ -1,4 +1,4 @@
-//! One record, taken out of Python's objects, so that it can be applied without the interpreter's lock.
+//! One record, copied out of Python objects so that it can be applied without the interpreter's lock.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,9 +12,9 @@ use pyo3::types::{PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::errors::invalid;
 
-/// A record that owns its text, in one piece.
+/// Record that owns its text, in one buffer.
 #[derive(Default)]
-pub struct Taken {
+pub struct OwnedRecord {
     text: Vec<u8>,
     url: Range<usize>,
     base: Option<Range<usize>>,
@@ -26,17 +26,17 @@ pub struct Taken {
     pub unchanged: bool,
 }
 
-impl Taken {
-    /// A page's URL, and what is joined to it.
+impl OwnedRecord {
+    /// Copies a page's URL, the base of its links, its redirect and its links.
     pub fn new(
         url: &Bound<'_, PyAny>,
         base: Option<&Bound<'_, PyAny>>,
         redirect: Option<&Bound<'_, PyAny>>,
         links: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Taken> {
-        let mut taken = Taken {
+    ) -> PyResult<OwnedRecord> {
+        let mut taken = OwnedRecord {
             text: Vec::with_capacity(1 << 10),
-            ..Taken::default()
+            ..OwnedRecord::default()
         };
         taken.url = taken.put(url)?;
         taken.base = base.map(|base| taken.put(base)).transpose()?;
@@ -66,7 +66,7 @@ impl Taken {
         Ok(())
     }
 
-    /// A URL, a pair of one and its `rel` attribute, or these and the link's weight.
+    /// Appends a link: a URL, or a tuple of a URL, its `rel` attribute and perhaps the link's weight.
     fn put_link(&mut self, link: &Bound<'_, PyAny>) -> PyResult<()> {
         let Ok(tuple) = link.cast::<PyTuple>() else {
             let url = self.put(link)?;
@@ -89,7 +89,7 @@ impl Taken {
         Ok(())
     }
 
-    /// Where the text is put. Each byte of a lone surrogate, which no URL has, becomes U+FFFD.
+    /// Appends a text and returns its range. Each byte of a lone surrogate, which no URL has, becomes U+FFFD.
     fn put(&mut self, text: &Bound<'_, PyAny>) -> PyResult<Range<usize>> {
         let start = self.text.len();
         if let Ok(string) = text.cast::<PyString>() {
@@ -114,7 +114,7 @@ impl Taken {
         Cow::Borrowed(self.text.get(place.clone()).unwrap_or_default())
     }
 
-    /// As the library takes it.
+    /// Returns the record as the library takes it.
     pub fn record(&self) -> Record<'_> {
         let links = self.links.iter().map(|(url, rel, weight)| Link {
             url: self.at(url),
@@ -137,10 +137,10 @@ impl Taken {
     }
 }
 
-/// What is wrong with a number that is no time.
+/// Error for a number that is not a valid time.
 pub const NOT_SECONDS: &str = "not in the years 0 to 9999: is it in milliseconds?";
 
-/// Seconds since 1970: of a number, of a datetime with a time zone, or of a text as RFC 3339 has it.
+/// Converts a number, a datetime with a time zone or a text in RFC 3339 to seconds since 1970.
 pub fn time(value: &Bound<'_, PyAny>) -> PyResult<Time> {
     let py = value.py();
     let wrong = |what: &str| {

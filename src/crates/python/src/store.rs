@@ -1,4 +1,4 @@
-//! A store, to add to and to ask.
+//! A store as a Python object: adds records, and answers questions.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,11 +29,11 @@ use crate::graph::{Wanted, edges_of, needs_numpy};
 use crate::ingest::{Files, ingest_files, paths};
 use crate::next;
 use crate::ranking::{Ranking, chosen_of, name_of};
-use crate::record::{Taken, time};
+use crate::record::{OwnedRecord, time};
 use crate::work::{OnSignal, processors, run};
 use crate::writer::Shared;
 
-/// What a ranking is settled to: a bound.
+/// Bound to settle a ranking to: the argument `settle`.
 struct Settled(Goal);
 
 impl FromPyObject<'_, '_> for Settled {
@@ -50,10 +50,10 @@ impl FromPyObject<'_, '_> for Settled {
     }
 }
 
-/// A store: records of a crawl, and rankings of its pages. Made by open(); with a with statement it is closed at its end.
+/// A store: records of a crawl, and rankings of its pages. Created by open(); a with statement closes it at its end.
 ///
-/// len(store) and store.bound are those of the current ranking, the one that was published last; so are the answers of
-/// top(), rank(), next() and the others. All methods may be called from any thread: those that write wait for each other.
+/// len(store), store.bound and the answers of top(), rank(), next() and others are those of the current ranking, which
+/// was published last. All methods may be called from any thread: those that write wait for each other.
 #[pyclass(frozen, weakref, module = "cashrank")]
 pub struct Store {
     store: cashrank::Store,
@@ -63,13 +63,13 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a store that is there, to ask only.
+    /// Opens an existing store for reading only.
     pub fn reading(py: Python<'_>, path: PathBuf) -> PyResult<Store> {
         let store = run(py, OnSignal::Leave, move |_| cashrank::Store::open(path))?;
         Ok(Store::new(store, None))
     }
 
-    /// Opens a store, or makes it, to add records.
+    /// Opens a store for adding records; creates it if it does not exist.
     pub fn adding(py: Python<'_>, path: PathBuf, options: Options) -> PyResult<Store> {
         let (store, writer) = run(py, OnSignal::Wait, move |_| {
             let writer = Shared::open(path.clone(), options)?;
@@ -108,7 +108,7 @@ impl Store {
         self.writer.as_ref().ok_or_else(|| invalid(text))
     }
 
-    /// The ranking that is meant; of the current one what was read of it before is kept.
+    /// Returns the selected ranking, by default the current one, which stays open with the data read from it.
     fn snapshot(
         &self,
         py: Python<'_>,
@@ -143,7 +143,7 @@ impl Store {
         Ok(current)
     }
 
-    /// The ranking of this name of a snapshot.
+    /// Returns the ranking of this level and measure for the selected snapshot.
     fn level(
         &self,
         py: Python<'_>,
@@ -166,7 +166,7 @@ impl Store {
         known.clone()
     }
 
-    /// As [`Store::snapshot`]; `None`: none was published yet.
+    /// Returns the current ranking; `None` if none was published yet.
     fn published(&self, py: Python<'_>) -> PyResult<Option<Arc<LevelRanking>>> {
         self.check_open()?;
         let store = self.store.clone();
@@ -178,7 +178,7 @@ impl Store {
     }
 }
 
-/// The number of a snapshot, or a time: a text, a date or a datetime.
+/// Converts a snapshot's number, or a time (a text, a date or a datetime), to text.
 fn snapshot_name(given: &Bound<'_, PyAny>) -> PyResult<String> {
     let py = given.py();
     if given.hasattr(intern!(py, "isoformat"))? {
@@ -187,7 +187,7 @@ fn snapshot_name(given: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(given.str()?.to_string())
 }
 
-/// What to compute; damping is still to come from the store, where it is not given.
+/// Returns the computation of a measure; an absent damping is later taken from the store.
 fn computing(
     name: &str,
     level: Level,
@@ -215,22 +215,22 @@ fn computing(
 
 #[pymethods]
 impl Store {
-    /// Take one record: what a fetch of a page found.
+    /// Add one record: the result of fetching a page.
     ///
     /// url: the page's URL (str or bytes), in any form; with names="opaque" its name.
     /// links: the URLs that the page links to, in document order, any iterable of str or of pairs (url, rel) where rel is the
     /// link's rel attribute or None. They may be relative and may repeat.
     /// status: the HTTP status; 404 and 410: the page is gone, 304: its links are unknown, other 4xx and 5xx, and a negative
     /// number of the crawler's own: the fetch failed.
-    /// fetched_at: when: seconds since 1970, a datetime with a time zone, or a text like "2026-11-24T12:00:00Z".
-    /// redirect: where a 3xx status points. It is then the page's only link.
-    /// base: what relative links are joined to, unless that is url.
-    /// digest: any digest of the content as text, by which two visits tell whether the page changed.
-    /// unchanged: the page was found unchanged: its links are unknown, not none.
+    /// fetched_at: time of the fetch: seconds since 1970, an aware datetime, or text like "2026-11-24T12:00:00Z".
+    /// redirect: target of a 3xx response. It is then the page's only link.
+    /// base: base of relative links; None: url.
+    /// digest: any digest of the content, as text; two visits with digests show whether the page changed.
+    /// unchanged: True if the page was found unchanged: its links are unknown, not none.
     ///
-    /// Returns None; or, if the record was not used, why: "bad-url", "out-of-scope", "other-shard", "too-many-links" and others. They are
-    /// counted in store.counters. Records are applied in groups, and durable after checkpoint(), publish() or close().
-    /// Raises OutOfRoom.
+    /// Returns None, or the reason why the record was not used: "bad-url", "out-of-scope", "other-shard" and others,
+    /// which store.counters counts. Records are applied in groups, and durable after checkpoint(), publish() or
+    /// close(). Raises OutOfRoom.
     #[pyo3(signature = (url, links=None, *, status=None, fetched_at=None, redirect=None, base=None, digest=None, unchanged=false))]
     #[expect(
         clippy::too_many_arguments,
@@ -249,7 +249,7 @@ impl Store {
         unchanged: bool,
     ) -> PyResult<Option<&'static str>> {
         let writer = self.writer()?;
-        let mut taken = Taken::new(url, base, redirect, links)?;
+        let mut taken = OwnedRecord::new(url, base, redirect, links)?;
         taken.status = status;
         taken.fetched_at = fetched_at.map(time).transpose()?;
         taken.digest = digest.map(Digest::of_text).unwrap_or_default();
@@ -264,15 +264,15 @@ impl Store {
         })
     }
 
-    /// Take all records of a table: any object with __arrow_c_stream__, such as a table of pyarrow, a DataFrame of Polars
-    /// or pandas, or a reader of batches, which is read batch by batch.
+    /// Add all records of a table: any object with __arrow_c_stream__, such as a table of pyarrow, a DataFrame of
+    /// Polars or pandas, or a reader of batches, which is read batch by batch.
     ///
-    /// url, links, status, fetched_at, redirect, digest: the names of its columns. url (string or binary) and links (list of
-    /// string, or of struct with url and rel) must be there; of the others those that are not there are left out, unless
-    /// they are named here. status: integers; fetched_at: a timestamp, seconds since 1970, or text as of add(). Null is
-    /// unknown; a row without url counts as skipped.
+    /// url, links, status, fetched_at, redirect, digest: names of columns. url (string or binary) and links (list of
+    /// string, or of struct with url and rel) are required; each of the others is optional unless its name is given.
+    /// status: integers; fetched_at: a timestamp, seconds since 1970, or text as for add(). Null means unknown; a row
+    /// without url counts as skipped.
     ///
-    /// Returns how many records were taken, those not used included. Other columns are not looked at.
+    /// Returns the number of records added, including those not used. Other columns are ignored.
     #[pyo3(signature = (table, *, url="url", links="links", status=None, fetched_at=None, redirect=None, digest=None))]
     #[expect(clippy::too_many_arguments, reason = "a keyword for each column")]
     fn add_batch(
@@ -299,17 +299,17 @@ impl Store {
         add_all(py, writer, table, columns)
     }
 
-    /// Make all that was added durable. Returns the number of the commit.
+    /// Make all added records durable. Returns the number of the commit.
     fn checkpoint(&self, py: Python<'_>) -> PyResult<u64> {
         let turn = self.writer()?.take(py)?;
         turn.long(py, |writer, _| writer.checkpoint())
     }
 
-    /// Make all that was added durable, rank all pages, and make this the store's current ranking, which is returned.
+    /// Make all added records durable, rank all pages, and publish this as the current ranking, which is returned.
     ///
-    /// settle: the certified bound on the L1 distance to exact PageRank to compute to, where links are kept; None: read
-    /// importance from what the crawl handed on, with the bound that has. If it is not given: 0.01, or as far below, down to
-    /// 1e-6, as takes about half a second. Ctrl-C ends it without a new ranking.
+    /// settle: the certified bound on the L1 distance to exact PageRank to reach, if links are kept; None: estimate
+    /// importance from a window of the crawl, with the bound of that. Default: 0.01, or as little, down to 1e-6, as
+    /// takes about half a second. Ctrl-C ends the call without a new ranking.
     #[pyo3(signature = (settle=Some(Settled(Goal::default()))), text_signature = "($self, settle=0.01)")]
     fn publish(&self, py: Python<'_>, settle: Option<Settled>) -> PyResult<Ranking> {
         let settle = settle.map(|settled| settled.0);
@@ -321,21 +321,21 @@ impl Store {
             Some(snapshot) => Ok(Ranking {
                 ranking: Arc::new(LevelRanking::of_pages(snapshot)),
             }),
-            // It was stopped by a signal, which was raised before.
+            // The settling was stopped by a signal, whose exception was raised before.
             None => Err(invalid("the ranking was stopped")),
         }
     }
 
     /// Read files of crawl records, as ``cashrank ingest`` does, and publish a ranking.
     ///
-    /// inputs: a path, or several: files of any format that the command reads, plain, gzip or zstd, or the folder of a graph;
-    /// Parquet is for add_batch(). Files that were read before are recognised by their content, and skipped.
-    /// format: its name, as of ``--format``; None: recognised from the content of each.
-    /// settle: as of publish().
-    /// leave_unfinished: an earlier file that was not read to its end counts as far as it was read.
+    /// inputs: one or more paths: files of any format that the command reads, plain, gzip or zstd, or the folder of a
+    /// graph; Parquet is for add_batch(). Files that were read before are recognised by their content, and skipped.
+    /// format: name of their format, as for ``--format``; None: recognised from the content of each.
+    /// settle: as for publish().
+    /// leave_unfinished: True accepts an earlier file that was not read to its end, as far as it was read.
     ///
-    /// Returns how many records were used. Those that were not are in store.counters by reason, and a UserWarning counts
-    /// them. Ctrl-C ends it at a checkpoint: until the same call was made again, and has ended, nothing else can be added.
+    /// Returns the number of records used. store.counters counts the others by reason, and a UserWarning reports them.
+    /// Ctrl-C ends the call at a checkpoint: until the same call is repeated and completes, nothing else can be added.
     #[pyo3(signature = (inputs, *, format=None, settle=Some(Settled(Goal::default())), leave_unfinished=false),
         text_signature = "($self, inputs, *, format=None, settle=0.01, leave_unfinished=False)")]
     fn ingest(
@@ -355,13 +355,13 @@ impl Store {
         ingest_files(py, self.writer()?, files)
     }
 
-    /// Rank the pages of the current ranking, or their sites, by a measure, as ``cashrank compute`` does. It is published
-    /// beside the current ranking, where ranking(), top() and others find it, and returned.
+    /// Rank the pages of the current ranking, or their sites, by a measure, as ``cashrank compute`` does. The ranking
+    /// is stored with the current one, where ranking(), top() and others find it, and returned.
     ///
-    /// measure: "harmonic", "hits-authorities" and others. level: as of ranking().
-    /// teleport: of "personalised" the pages at which surfers begin: URLs, or rules like "host:NAME", as a list, or as a
-    /// dictionary with a whole number as the weight of each.
-    /// damping, until: as of ``cashrank compute``; None: the store's damping, and 1e-6.
+    /// measure: "harmonic", "hits-authorities" and others. level: as for ranking().
+    /// teleport: for "personalised", the pages at which surfers begin: URLs, or rules like "host:NAME", as a list, or
+    /// as a dictionary from these to weights, which are whole numbers.
+    /// damping, until: as for ``cashrank compute``; None: the store's damping, and 1e-6.
     #[pyo3(signature = (measure, *, level="page", teleport=None, damping=None, until=None))]
     fn compute(
         &self,
@@ -383,14 +383,14 @@ impl Store {
             let watcher = Watcher::new(Arc::clone(&stop.0));
             publish_computed(&RealDisk, &view, &computing, &watcher)
         })?;
-        // It was stopped by a signal, which was raised before.
+        // The computation was stopped by a signal, whose exception was raised before.
         let (_, info) = computed.ok_or_else(|| invalid("the ranking was stopped"))?;
         next::warn(py, "teleport", info.skipped)?;
         let ranking = self.level(py, None, name)?;
         Ok(Ranking { ranking })
     }
 
-    /// Make all that was added durable, and let go of the store. Closing it again does nothing.
+    /// Make all added records durable, and close the store. Closing it twice does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.is_closed() {
             return Ok(());
@@ -403,34 +403,34 @@ impl Store {
         turn.map_or(Ok(()), |turn| turn.close(py))
     }
 
-    /// Whether it was closed.
+    /// True if the store was closed.
     #[getter]
     fn closed(&self) -> bool {
         self.is_closed()
     }
 
-    /// "a" to add, "r" to ask only.
+    /// Mode in which the store was opened: "a" to add, "r" to read.
     #[getter]
     fn mode(&self) -> &'static str {
         if self.writer.is_some() { "a" } else { "r" }
     }
 
-    /// Its directory.
+    /// Directory of the store.
     #[getter]
     fn path(&self) -> PathBuf {
         self.store.dir().to_owned()
     }
 
-    /// Records taken since the store was made, those not used included; not those that wait to be applied. After opening:
-    /// so many are durable.
+    /// Number of records applied since the store was created, including those not used. Directly after opening, these
+    /// are the durable ones.
     #[getter]
     fn pushed(&self, py: Python<'_>) -> PyResult<u64> {
         let turn = self.writer()?.take(py)?;
         turn.brief(py, |writer| Ok(writer.pushed()))
     }
 
-    /// What was read, and what became of it, by name: records, skipped, links and others. While adding: of all records that
-    /// were applied; else of the current ranking.
+    /// Counts by name: records, skipped, links and others. In mode "a", of all records applied; else, of the current
+    /// ranking.
     #[getter]
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let counters = if self.writer.is_some() {
@@ -451,21 +451,21 @@ impl Store {
         Ok(dict)
     }
 
-    /// The certified bound on the L1 distance between the current ranking and exact PageRank, 0 to 2; None: there is no
-    /// ranking yet, or no bound.
+    /// The certified bound on the L1 distance between the current ranking and exact PageRank, 0 to 2; None if there
+    /// is no ranking yet, or no bound.
     #[getter]
     fn bound(&self, py: Python<'_>) -> PyResult<Option<f64>> {
         Ok(self.published(py)?.and_then(|snapshot| snapshot.bound_l1()))
     }
 
-    /// The current ranking; or an older one that the store keeps, by its number, or the last one before a time: a text like
-    /// "2026-11-01", a date or a datetime. It stays as it is when others are published.
+    /// The current ranking; or an older one that the store keeps, by its number, or the last one before a time: a text
+    /// like "2026-11-01", a date or a datetime. It does not change when others are published.
     ///
-    /// level: "page", or sites: "host", "barehost" (without www.), "domain" or "prefix:N". measure: the ranking by a measure that
-    /// ``cashrank compute`` made, like "harmonic"; None: by importance, that of a site being that of its pages together.
-    /// Raises NotFound where the measure was not computed.
+    /// level: "page", or sites: "host", "barehost" (without www.), "domain" or "prefix:N". measure: the ranking by a
+    /// measure that ``cashrank compute`` made, like "harmonic"; None: by importance; a site's is the sum of its pages'.
+    /// Raises NotFound if the measure was not computed.
     ///
-    /// A ranking of sites by importance is made here, from all pages, and held in memory.
+    /// A ranking of sites by importance is computed by the call, from all pages, and held in memory.
     #[pyo3(signature = (snapshot=None, *, level="page", measure=None))]
     fn ranking(
         &self,
@@ -486,8 +486,8 @@ impl Store {
         Ok(kept.iter().map(SnapshotInfo::from).collect())
     }
 
-    /// The n most important pages of the current ranking, best first: see Ranking.top(). level, measure: those of another
-    /// ranking, as of ranking(), which is opened each time: for several questions keep what ranking() returns.
+    /// The n most important pages of the current ranking, best first: see Ranking.top(). level, measure: select
+    /// another ranking, as for ranking(), which each call opens: for several questions, keep what ranking() returns.
     #[pyo3(signature = (n=20, scope=None, *, without_gone=false, level="page", measure=None))]
     fn top(
         &self,
@@ -502,8 +502,8 @@ impl Store {
         Ranking::top_of(&self.level(py, None, name)?, py, n, scope, without_gone)
     }
 
-    /// The page with this URL in the current ranking; None: it is not known. See Ranking.rank(). level, measure: as of top();
-    /// of sites it is the name.
+    /// The page with this URL, or the site of this name, in the current ranking; None if it is unknown. See
+    /// Ranking.rank(). level, measure: as for top().
     #[pyo3(signature = (url, *, level="page", measure=None))]
     fn rank(
         &self,
@@ -516,8 +516,8 @@ impl Store {
         Ok(found.pop().flatten())
     }
 
-    /// The pages with these URLs in the current ranking, in the order given; None where a page is not known. level,
-    /// measure: as of top().
+    /// The pages with these URLs in the current ranking, in the order given; None for unknown ones. level, measure:
+    /// as for top().
     #[pyo3(signature = (urls, *, level="page", measure=None))]
     fn ranks(
         &self,
@@ -531,7 +531,7 @@ impl Store {
     }
 
     /// The ranks of the page with this URL, or of the site of this name, in all rankings that the store keeps, oldest first: a
-    /// list of Moment. Empty: none of them has it. level, measure: as of ranking(); rankings without the measure are left out.
+    /// list of Moment, perhaps empty. level, measure: as for ranking(); rankings without the measure are left out.
     #[pyo3(signature = (url, *, level="page", measure=None))]
     fn history(
         &self,
@@ -555,10 +555,10 @@ impl Store {
             .collect())
     }
 
-    /// The pages that a page links to, as its last visit found them, best rank first: a list of Page. None are known of a page
-    /// that was not crawled.
+    /// The pages that a page links to, as its last visit found them, best rank first: a list of Page, empty if the page
+    /// was not crawled.
     ///
-    /// n: maximum number, from the first on. incoming: the pages that link to it instead, which reads all kept links once.
+    /// n: maximum number. incoming: True lists the pages that link to it instead, which reads all kept links once.
     /// Raises NotFound if the page is not known, or the store keeps no links.
     #[pyo3(signature = (url, n=None, *, incoming=false))]
     fn links(
@@ -571,7 +571,7 @@ impl Store {
         self.check_open()?;
         let store = self.store.clone();
         run(py, OnSignal::Leave, move |_| {
-            // Opened each time, as of edges().
+            // Each call opens the snapshot, as in edges().
             let ranking = LevelRanking::of_pages(store.snapshot()?);
             let snapshot = ranking.snapshot();
             let asked = std::slice::from_ref(&url);
@@ -590,14 +590,14 @@ impl Store {
         })
     }
 
-    /// The kept links as of the current ranking: two NumPy arrays of uint32, of shape (links,), with the numbers of the
-    /// pages that link and of those they link to. Page i is row i of ranking(). Each link is there once.
+    /// The kept links as of the current ranking: two NumPy arrays of uint32, of shape (links,), with the page numbers
+    /// of sources and targets. Page i is row i of ranking(). Each link appears once.
     ///
-    /// level: "page", or the links between sites, of which site i is row i of ranking(level=level): "host", "barehost", "domain"
-    /// or "prefix:N". weights: a third array, of uint64, has the weight of each link. That of a link between sites is the
-    /// number of links between their pages, or with site_links="once" 1. Links inside a site do not count.
+    /// level: "page", or the links between sites, of which site i is row i of ranking(level=level): "host", "barehost",
+    /// "domain" or "prefix:N". weights: a third array, of uint64, has the weight of each link. A link between sites has
+    /// the number of links between their pages, or with site_links="once" 1. Links within a site do not count.
     ///
-    /// Takes 8 bytes of memory a link, with weights 16; of sites, 16 more for each pair of them that is linked, and 4 a page.
+    /// Takes 8 bytes of memory per link, with weights 16; for sites, 16 more per pair of linked sites, and 4 per page.
     /// Raises NotFound if the store keeps no links.
     #[pyo3(signature = (level="page", *, weights=false, site_links="count"))]
     fn edges<'py>(
@@ -616,7 +616,7 @@ impl Store {
         };
         let store = self.store.clone();
         let found = run(py, OnSignal::Leave, move |stop| {
-            // Opened each time: rows that were compacted since are at another place.
+            // Each call opens the snapshot: rows may have been compacted into another file since.
             edges_of(&store.snapshot()?, &wanted, stop)
         })?;
         let sources = PyArray1::from_vec(py, found.sources);
@@ -630,8 +630,8 @@ impl Store {
 
     /// The pages to crawl next, best first: a list of at most n Candidate.
     ///
-    /// exclude: URLs, or pages and candidates, that are not to be named: those in progress.
-    /// seeds: URLs that come first as far as they were not fetched yet; with them there need be no ranking yet.
+    /// exclude: URLs, pages or candidates to leave out, such as those in progress.
+    /// seeds: URLs to list first unless they were fetched before; with seeds, no ranking is required.
     ///
     /// Further keywords are those of ``cashrank next --help``, with _ for -: strategy="forecast", refetch=True, budget=0.7
     /// (the share of pages not fetched yet), per_host=10, per_domain=100, scope=["domain:example.org"], known_hosts=True,
@@ -660,12 +660,12 @@ impl Store {
         Ok(found.into_iter().map(PyCandidate::from).collect())
     }
 
-    /// What moved from one ranking to another: a Comparison.
+    /// Compare two rankings: a Comparison with the pages that rose, fell, appeared or vanished.
     ///
-    /// since: the earlier ranking, as of ranking(). until: the later one; None: the current one.
+    /// since: the earlier ranking, as for ranking(). until: the later one; None: the current one.
     /// count: pages in each list. by: what makes a change large: "relative" (to the importance before), "change" (of importance) or
     /// "rank", which lists only pages whose importance changed in the same direction.
-    /// top: only pages that are among the first so many on either side; None: all. certain_only: of the pages that rose
+    /// top: N: only pages among the first N of either ranking; None: all. certain_only: of the pages that rose
     /// and fell, only those whose change of importance is more than the bounds; none if a ranking has no bound.
     #[pyo3(signature = (since, until=None, *, count=20, by="relative", top=1_000, certain_only=false))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword")]
@@ -694,7 +694,7 @@ impl Store {
         Comparison::of(py, found)
     }
 
-    /// Read all of the store, and raise Damaged if it is not as it was written.
+    /// Read the whole store, and raise Damaged if any checksum or invariant fails.
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
         self.check_open()?;
         let store = self.store.clone();
@@ -706,7 +706,7 @@ impl Store {
         Ok(slf)
     }
 
-    /// What was added is made durable, whatever ended the block.
+    /// Makes all added records durable, also if the block raised.
     fn __exit__(
         &self,
         py: Python<'_>,

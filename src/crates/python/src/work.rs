@@ -1,4 +1,4 @@
-//! Work that takes long: on a thread of its own, so that other threads of Python run meanwhile and Ctrl-C is heard.
+//! Long work on a thread of its own, so that other Python threads run meanwhile and Ctrl-C interrupts it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,10 @@ use pyo3::prelude::*;
 
 use crate::errors::{Raise, internal};
 
-/// How often Python's signals are looked at.
+/// Interval between checks for Python's signals.
 pub const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
-/// Set when the work is to end early.
+/// Flag that asks the work to end early.
 #[derive(Clone, Default)]
 pub struct Stop(pub Arc<AtomicBool>);
 
@@ -23,7 +23,7 @@ impl Stop {
     }
 }
 
-/// Ends a ranking that is computed.
+/// Ends the settling of a ranking when the flag is set.
 impl Watch for Stop {
     fn swept(&mut self, _: &SettlingProgress) {}
 
@@ -32,24 +32,24 @@ impl Watch for Stop {
     }
 }
 
-/// What becomes of work when a signal comes.
+/// Reaction of the work to a signal whose handler raises.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum OnSignal {
-    /// It only reads: the exception is raised at once, and the thread ends as soon as it looks at [`Stop`].
+    /// Raises the exception at once, for work that only reads; the thread ends when it next checks [`Stop`].
     Leave,
-    /// It writes: the exception is raised when it has ended, which [`Stop`] hastens.
+    /// Raises the exception when the work has ended, for work that writes; [`Stop`] makes it end early.
     Wait,
 }
 
-/// Threads for work that takes as many as there are processors.
+/// Returns the number of threads for parallel work: that of the processors.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Does the work without the interpreter's lock.
+/// Runs the work on a thread, and waits for it without the interpreter's lock.
 ///
 /// # Errors
-/// Those of the work, and what handlers of signals raise.
+/// Those of the work, and exceptions raised by signal handlers.
 pub fn run<T: Send + 'static>(
     py: Python<'_>,
     on_signal: OnSignal,
@@ -61,7 +61,7 @@ pub fn run<T: Send + 'static>(
     std::thread::Builder::new()
         .name("cashrank".into())
         .spawn(move || {
-            // Nobody listens any more where the work was left.
+            // If the work was abandoned, the receiver is gone.
             let _ = done.send(work(&theirs));
         })?;
     let mut raised = None;

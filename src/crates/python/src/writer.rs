@@ -1,4 +1,4 @@
-//! The writer of a store, which threads of Python use by turns.
+//! Writer of a store, shared by Python threads: one uses it at a time.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,24 +12,24 @@ use crate::work::{OnSignal, SIGNALS_EVERY, Stop, run};
 
 enum Slot {
     Free(Box<Writer>),
-    /// The store was let go of; it is opened again when the writer is next used.
+    /// Writer closed for the time being; its next use opens the store again.
     Released,
     Taken,
     Closed,
 }
 
-/// A writer, or that somebody is at it.
+/// Slot for a writer, empty while a thread uses it.
 pub struct Shared {
     path: PathBuf,
     options: Options,
     slot: Mutex<Slot>,
     freed: Condvar,
-    /// The process that opened it: what a fork has of it is of no use.
+    /// Process that opened the store; a fork must not use the writer.
     process: u32,
 }
 
 impl Shared {
-    /// Opens the writer of a store. Where an ingest did not end, only that can go on.
+    /// Opens the writer of a store. After an unfinished ingest, that has to be completed before anything else is added.
     ///
     /// # Errors
     /// Those of [`Writer::open`].
@@ -49,7 +49,7 @@ impl Shared {
     }
 
     fn slot(&self) -> MutexGuard<'_, Slot> {
-        // It is held for moments, and what is in it is whole.
+        // A panic of another thread leaves the slot consistent.
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -58,10 +58,10 @@ impl Shared {
         self.freed.notify_one();
     }
 
-    /// Takes the writer out, as soon as nobody else is at it.
+    /// Waits until no other thread uses the writer, and takes it.
     ///
     /// # Errors
-    /// It was closed; what handlers of signals raise.
+    /// `Closed`, also in a fork of the process; and exceptions raised by signal handlers.
     pub fn take(self: &Arc<Shared>, py: Python<'_>) -> PyResult<Turn> {
         if self.process != std::process::id() {
             let text = "this process is a fork of the one that opened the store: open it here, after the other closed it";
@@ -96,13 +96,13 @@ impl Shared {
         }
     }
 
-    /// Whether it was closed.
+    /// Returns whether the writer was closed.
     pub fn is_closed(&self) -> bool {
         matches!(*self.slot(), Slot::Closed)
     }
 }
 
-/// Returns whether an ingest into a store did not come to its end.
+/// Returns whether the last ingest into a store is unfinished.
 fn is_unfinished(path: &Path) -> bool {
     open_view(&RealDisk, path).is_ok_and(|view| {
         let progress = &view.manifest.progress;
@@ -110,14 +110,14 @@ fn is_unfinished(path: &Path) -> bool {
     })
 }
 
-/// Somebody's turn with the writer. When it ends the writer is put back, unless it was closed or is in an unknown state.
+/// Exclusive use of the writer. On drop the writer returns to its slot, unless it was closed or a panic unwinds.
 pub struct Turn {
     shared: Arc<Shared>,
     slot: Slot,
 }
 
 impl Turn {
-    /// Does what takes no longer than a few records, without the interpreter's lock.
+    /// Runs short work, such as applying a few records, without the interpreter's lock.
     ///
     /// # Errors
     /// Those of the work.
@@ -129,10 +129,10 @@ impl Turn {
         py.detach(move || self.work(work)).raise()
     }
 
-    /// Does what may take long.
+    /// Runs long work on a thread of its own.
     ///
     /// # Errors
-    /// Those of the work, and what handlers of signals raise.
+    /// Those of the work, and exceptions raised by signal handlers.
     pub fn long<T: Send + 'static>(
         self,
         py: Python<'_>,
@@ -154,10 +154,10 @@ impl Turn {
         }
     }
 
-    /// Does what opens the store by itself, after all that was added was made durable.
+    /// Makes added records durable and closes the writer; then runs work that opens the store by itself.
     ///
     /// # Errors
-    /// Those of the checkpoint, those of the work, and what handlers of signals raise.
+    /// Those of the checkpoint and of the work, and exceptions raised by signal handlers.
     pub fn released<T: Send + 'static>(
         mut self,
         py: Python<'_>,
@@ -171,7 +171,7 @@ impl Turn {
         })
     }
 
-    /// Makes all that was added durable, and lets go of the store, whether that succeeds or not.
+    /// Makes added records durable and closes the writer, even if that fails.
     ///
     /// # Errors
     /// Those of the checkpoint.

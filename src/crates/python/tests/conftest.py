@@ -1,4 +1,4 @@
-"""A small crawl that all tests use, and a place for stores."""
+"""A small crawl that all tests use, and a folder for stores."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tables out and in, by the readers and writers of other libraries."""
+"""Arrow tables, exported and imported, with the readers and writers of other libraries."""
 
 import datetime
 import sys
@@ -169,7 +169,7 @@ def test_columns_have_names_and_types(path):
         ({"url": ["http://a/"], "links": [["/"]], "status": [1 << 40]}, {}, "is no status"),
     ],
 )
-def test_wrong_columns_are_told(path, columns, names, says):
+def test_wrong_columns_are_refused(path, columns, names, says):
     with cashrank.open(path) as store:
         with pytest.raises(cashrank.InvalidInput, match=says):
             store.add_batch(pyarrow.table(columns), **names)
@@ -185,7 +185,7 @@ def test_what_is_no_table_is_refused(path):
             store.add_batch(pyarrow.table({"url": dictionary, "links": [["/"]]}))
 
 
-def test_an_error_of_a_reader_is_told(path):
+def test_an_error_of_a_reader_is_raised(path):
     def batches():
         yield pyarrow.record_batch({"url": ["http://a/"], "links": [["/b"]]})
         raise RuntimeError("the disk is gone")

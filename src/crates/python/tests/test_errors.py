@@ -1,4 +1,4 @@
-"""Bad use: each has its exception, and the text says what to do."""
+"""Invalid use: each kind raises its own exception, whose text says what to do."""
 
 import os
 import subprocess
@@ -145,7 +145,7 @@ def test_no_room(path):
         assert store.pushed == 1
 
 
-def test_damage_is_told(path, store):
+def test_damage_is_raised(path, store):
     store.publish()
     store.close()
     snapshot = path / "snapshots" / "000000000003.snapshot"

@@ -123,7 +123,7 @@ def test_what_makes_no_sense_is_refused(src, dst, more, error):
         cashrank.pagerank(src, dst, **more)
 
 
-def test_a_bound_that_cannot_be_reached_is_told():
+def test_a_bound_that_cannot_be_reached_is_refused():
     src = numpy.arange(1000)
     with pytest.raises(cashrank.InvalidInput, match="numbers of 64 bits"):
         cashrank.pagerank(src, (src * 7 + 1) % 1000, until=1e-19)

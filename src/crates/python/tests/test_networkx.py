@@ -13,7 +13,7 @@ import cashrank
 def pagerank(
     G, alpha=0.85, personalization=None, max_iter=100, tol=1e-6, nstart=None, weight="weight", dangling=None
 ):
-    """networkx.pagerank by cashrank.pagerank. Where the iteration starts, nstart, does not matter to the result."""
+    """Replace networkx.pagerank by cashrank.pagerank; the start of the iteration, nstart, does not affect the result."""
     number = {node: at for at, node in enumerate(G)}
     links = [(number[a], number[b], w) for a, b, w in G.to_directed().edges(data=weight, default=1)]
     shares = None if personalization is None else [personalization.get(node, 0) for node in G]
@@ -63,7 +63,7 @@ def test_it_is_cashrank_that_is_tried():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_any_weights_and_any_teleport(seed):
-    """Beside networkx's own, run to the end, on a graph with repeated links, links to oneself and pages without links."""
+    """Compare with networkx, converged, on a graph with repeated links, self-links and pages without links."""
     random = numpy.random.default_rng(seed)
     graph = networkx.MultiDiGraph()
     graph.add_nodes_from(range(60))

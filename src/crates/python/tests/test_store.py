@@ -1,4 +1,4 @@
-"""Stores: adding, publishing, asking."""
+"""Stores: adding records, publishing and querying."""
 
 import gc
 import gzip
@@ -15,7 +15,7 @@ import cashrank
 
 
 def pagerank(links, nodes, damping=0.85):
-    """What networkx says, by page number."""
+    """PageRank by networkx, by page number."""
     graph = networkx.DiGraph()
     graph.add_nodes_from(range(nodes))
     graph.add_edges_from(links)
@@ -228,7 +228,7 @@ def test_opaque_names(path):
         assert {page.url for page in store.top()} == {"A", "a", "b"}
 
 
-def test_links_are_kept_unless_told_otherwise(path):
+def test_links_are_kept_by_default(path):
     with cashrank.open(path, keep_links=False) as store:
         store.add(*CRAWL[0])
         store.publish()
@@ -295,7 +295,7 @@ def test_files_are_ingested(path, store, tmp_path):
         assert other.pushed == 4
 
 
-def test_what_is_not_ingested_is_told(path, tmp_path):
+def test_skipped_records_raise_a_warning(path, tmp_path):
     file = crawl_file(tmp_path / "crawl.jsonl", [*CRAWL, ("mailto:a@example.org", [])])
     with cashrank.open(path) as store:
         with pytest.warns(UserWarning, match="not used: 1 bad-url"):
@@ -307,8 +307,8 @@ def test_what_is_not_ingested_is_told(path, tmp_path):
             assert store.ingest([file, empty]) == 0
 
 
-def test_an_ingest_that_did_not_end_goes_on(path, tmp_path):
-    """A file is cut off: what was read of it counts, nothing else can be added until it was read to its end."""
+def test_an_unfinished_ingest_continues(path, tmp_path):
+    """A truncated file counts as far as it was read; nothing else can be added until it was read to its end."""
     whole = gzip.compress(crawl_file(tmp_path / "crawl.jsonl", CRAWL * 1000).read_bytes())
     file = tmp_path / "crawl.jsonl.gz"
     file.write_bytes(whole[: len(whole) // 2])

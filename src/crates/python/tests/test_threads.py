@@ -76,7 +76,7 @@ def test_the_lock_is_released():
 
 
 def interrupted(work):
-    """Sends SIGINT soon after the work has begun; how long it went on."""
+    """Send SIGINT soon after the work has begun; return how long it ran on."""
     sent = []
 
     def send():

@@ -1,4 +1,4 @@
-"""The types and the docstrings are those of what there is."""
+"""Tests that the stubs match the module, and that everything public has a docstring."""
 
 import inspect
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import cashrank
 
 
-def test_stubs_are_what_there_is():
+def test_stubs_match_the_module():
     command = [sys.executable, "-m", "mypy.stubtest", "cashrank"]
     checked = subprocess.run(command, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout + checked.stderr
@@ -27,6 +27,6 @@ def test_everything_has_a_docstring():
 
 
 def test_nothing_else_is_needed_to_import_it():
-    """NumPy and Arrow libraries are asked for where they are used only."""
+    """NumPy and Arrow libraries are imported only by functions that use them."""
     code = "import sys, cashrank; assert not {'numpy', 'pyarrow', 'pandas'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

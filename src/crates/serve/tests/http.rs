@@ -474,7 +474,7 @@ impl Backend for Slow {
 }
 
 #[test]
-fn work_is_bounded_and_the_rest_is_told_to_come_later() {
+fn work_is_bounded_and_excess_requests_are_refused() {
     let backend = Arc::new(Slow::default());
     let options = ServiceOptions {
         limits: ServiceLimits {

@@ -1,5 +1,5 @@
-//! Whether a `.graph` is one, before anything is made of it: the library takes what it reads for sound, and would
-//! panic, or fill the memory, over one that is not.
+//! Check of a `.graph` file before it is read by the library `webgraph`, which trusts its input: on a damaged file it
+//! would panic, or exhaust the memory.
 //!
 //! A list is, in the order of its parts (Boldi & Vigna 2004, section 4; `webgraph::graphs::bvgraph`):
 //!
@@ -11,7 +11,7 @@
 //! | intervals | only with a least length, and if the copied are fewer than d; end below the number of nodes; with what was copied at most d |
 //! | residuals | the rest of d, each below the number of nodes |
 //!
-//! Bits are read once, and only degrees are kept: those of the window. That no target comes twice is seen when lists are read.
+//! Bits are read once, and only the degrees in the window are kept. Repeated targets are detected when lists are read.
 
 use std::collections::VecDeque;
 use std::fs::File;

@@ -17,7 +17,7 @@ use webgraph::graphs::bvgraph::{
 };
 
 use crate::MemoryArg;
-use crate::files::beside;
+use crate::files::file_of;
 
 /// Extensions of the files, in the order in which they are renamed: the one without which there is no graph comes last.
 const FILES: [&str; 5] = ["graph", "offsets", "ef", "urls", "properties"];
@@ -52,23 +52,23 @@ impl Args {
     /// Exports the graph; returns the message for the user.
     pub fn run(self) -> Result<String> {
         self.check()?;
-        let (aside, ()) = unfinished(&self.basename, |aside| fs::create_dir(aside))?;
-        let stats = self.write(&aside.join("graph"), &aside);
+        let (temp, ()) = unfinished(&self.basename, |temp| fs::create_dir(temp))?;
+        let stats = self.write(&temp.join("graph"), &temp);
         let stats = stats.and_then(|stats| {
             // A graph without its properties is incomplete, so a partial replacement is not taken for a whole graph.
-            let old = beside(&self.basename, "properties");
+            let old = file_of(&self.basename, "properties");
             match fs::remove_file(&old) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 removed => removed.map_err(Error::io(&old, "remove"))?,
             }
             for file in FILES {
-                let path = beside(&self.basename, file);
-                let renamed = fs::rename(beside(&aside.join("graph"), file), &path);
+                let path = file_of(&self.basename, file);
+                let renamed = fs::rename(file_of(&temp.join("graph"), file), &path);
                 renamed.map_err(Error::io(&path, "rename"))?;
             }
             Ok(stats)
         });
-        let _ = fs::remove_dir_all(&aside);
+        let _ = fs::remove_dir_all(&temp);
         let stats = stats?;
         let arcs = stats.num_arcs;
         let bits = stats.written_bits as f64 / arcs.max(1) as f64;
@@ -81,7 +81,7 @@ impl Args {
 
     fn check(&self) -> Result<()> {
         for file in FILES {
-            let path = beside(&self.basename, file);
+            let path = file_of(&self.basename, file);
             if path.exists() && !self.force {
                 return Err(Error::Usage(format!(
                     "{}: exists already; name another graph, or replace it with --force",
@@ -101,10 +101,10 @@ impl Args {
         let memory = self.memory.budget();
         let ranking = LevelRanking::open(&RealDisk, snapshot, &name, memory)?;
         let graph = LinkGraph::of(&ranking, SiteLinks::Once, memory, folder)?;
-        write_names(&graph, &beside(basename, "urls"))?;
+        write_names(&graph, &file_of(basename, "urls"))?;
         let stats = write_arcs(&graph, ranking.len(), basename)?;
         let nodes = stats.num_nodes;
-        let [bits, offsets, ef] = ["graph", "offsets", "ef"].map(|file| beside(basename, file));
+        let [bits, offsets, ef] = ["graph", "offsets", "ef"].map(|file| file_of(basename, file));
         store_ef_with_data(nodes, bits, offsets, &ef, no_logging![])
             .map_err(|error| failed(&ef, error))?;
         Ok(stats)
@@ -128,8 +128,8 @@ fn write_names(graph: &LinkGraph<'_>, path: &Path) -> Result<()> {
 /// Writes `.graph`, `.offsets` and `.properties`, with a list for each of `count` nodes.
 fn write_arcs(graph: &LinkGraph<'_>, count: u64, basename: &Path) -> Result<CompStats> {
     let flags = CompFlags::default();
-    let path = beside(basename, "graph");
-    let offsets = beside(basename, "offsets");
+    let path = file_of(basename, "graph");
+    let offsets = file_of(basename, "offsets");
     let bits = buf_bit_writer::from_path::<BE, usize>(&path).map_err(Error::io(&path, "create"))?;
     let coder = DynCodesEncoder::new(bits, &flags).map_err(|error| failed(&path, error))?;
     let offsets =
@@ -158,7 +158,7 @@ fn write_arcs(graph: &LinkGraph<'_>, count: u64, basename: &Path) -> Result<Comp
         lists.push([]).map_err(broken)?;
     }
     let stats = lists.flush().map_err(|error| failed(&path, error))?;
-    let path = beside(basename, "properties");
+    let path = file_of(basename, "properties");
     let text = flags
         .to_properties::<BE>(&stats)
         .map_err(|error| failed(&path, error))?;

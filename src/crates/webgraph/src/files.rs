@@ -16,7 +16,7 @@ use crate::codes::is_read;
 const VERSION: &str = "0";
 
 /// Returns the path of one of a graph's files. The base name may contain dots.
-pub fn beside(basename: &Path, extension: &str) -> PathBuf {
+pub fn file_of(basename: &Path, extension: &str) -> PathBuf {
     let mut path = basename.as_os_str().to_owned();
     path.push(".");
     path.push(extension);
@@ -49,7 +49,7 @@ impl Properties {
             }
             damaged(path, format!("these are no properties: {what}"))
         })?;
-        let named = Named { path, map: &map };
+        let named = PropertyMap { path, map: &map };
         named.check_kind()?;
         let nodes = named.number("nodes")?;
         let flags = CompFlags::from_properties::<BE>(&map)
@@ -79,12 +79,12 @@ impl Properties {
 }
 
 /// Properties by name.
-struct Named<'p> {
+struct PropertyMap<'p> {
     path: &'p Path,
     map: &'p HashMap<String, String>,
 }
 
-impl Named<'_> {
+impl PropertyMap<'_> {
     fn check_kind(&self) -> Result<()> {
         let class = self.get("graphclass")?;
         if class.rsplit('.').next() != Some("BVGraph") {

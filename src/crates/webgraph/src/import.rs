@@ -15,7 +15,7 @@ use webgraph::graphs::bvgraph::sequential::NodeLabels;
 use crate::MemoryArg;
 use crate::check::check;
 use crate::codes::{Bits, bits_of};
-use crate::files::{Properties, beside, damaged};
+use crate::files::{Properties, damaged, file_of};
 
 /// Make a BV graph and the list of its URLs an input of cashrank: a folder with its vertices and edges.
 ///
@@ -48,7 +48,7 @@ impl Args {
                 self.output.display()
             )));
         }
-        let path = beside(&self.basename, "properties");
+        let path = file_of(&self.basename, "properties");
         let properties = Properties::read(&path)?;
         if properties.nodes > u64::from(u32::MAX) {
             return Err(Error::Unsupported(format!(
@@ -59,7 +59,7 @@ impl Args {
             )));
         }
         self.check_names(properties.nodes)?;
-        let graph = beside(&self.basename, "graph");
+        let graph = file_of(&self.basename, "graph");
         check(&graph, &properties, self.memory.budget())?;
         let mut lists = Lists::open(&graph, &properties)?;
         let links = put_folder(&self.output, |folder| {
@@ -93,13 +93,13 @@ impl Args {
 
 /// Fills a temporary folder, and renames it when it is complete.
 fn put_folder<T>(path: &Path, fill: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
-    let (aside, ()) = unfinished(path, |aside| fs::create_dir(aside))?;
-    let filled = fill(&aside).and_then(|value| {
-        fs::rename(&aside, path).map_err(Error::io(path, "rename"))?;
+    let (temp, ()) = unfinished(path, |temp| fs::create_dir(temp))?;
+    let filled = fill(&temp).and_then(|value| {
+        fs::rename(&temp, path).map_err(Error::io(path, "rename"))?;
         Ok(value)
     });
     if filled.is_err() {
-        let _ = fs::remove_dir_all(&aside);
+        let _ = fs::remove_dir_all(&temp);
     }
     filled
 }

@@ -9,7 +9,7 @@
 //! | `export` | a store's links into `.graph`, `.offsets`, `.properties`, `.ef` and `.urls` |
 //! | `import` | a BV graph and its list of URLs into a folder that `cashrank ingest` takes |
 //! | `files` | the files of a graph, and what its `.properties` say |
-//! | `check` | whether a `.graph` is one, before anything is made of it |
+//! | `check` | a check of a `.graph` before it is read |
 //! | `codes` | the codes in it, read so that no damage does harm |
 
 mod check;

@@ -12,7 +12,7 @@ use super::varint::number;
 pub struct BlockHead(Vec<u8>);
 
 impl BlockHead {
-    pub fn behind(bytes: Vec<u8>) -> BlockHead {
+    pub fn after(bytes: Vec<u8>) -> BlockHead {
         BlockHead(bytes)
     }
 
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn fields_come_back_and_every_flipped_bit_is_noticed() {
-        let head = BlockHead::behind(b"TAG".into())
+        let head = BlockHead::after(b"TAG".into())
             .u32(1 << 30)
             .u64s([9, u64::MAX]);
         let sealed = head.sealed();

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_are_gone_are_passed_over_and_nothing_else_is() {
+    fn only_removed_fields_are_ignored() {
         let name = "a \\\" \n , { \u{1} é".to_owned();
         let old = Old {
             name: name.clone(),

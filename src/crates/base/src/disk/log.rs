@@ -18,7 +18,7 @@ const SUMMED: usize = 16;
 const ENTRY: u64 = 16;
 /// Payload length in bytes above which the checksum is verified before the payload is loaded.
 const LARGE: u64 = 1 << 20;
-/// Number of bytes read at a time by sequential readers: disks far away answer few requests.
+/// Number of bytes that sequential readers read at a time: network disks answer few requests per second.
 const AHEAD: u64 = 4 << 20;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -303,7 +303,7 @@ impl BlockLog {
         self.lengths.index / ENTRY
     }
 
-    /// Reads the beginning of the payload of block `at`, unverified; `len` returns its length, given `least` bytes.
+    /// Reads the start of the payload of block `at`, unverified: as many bytes as `len` returns for the first `least`.
     pub fn front(
         &self,
         at: u64,
@@ -446,7 +446,7 @@ mod tests {
     /// Regression: the end of a block's pages was computed before checking that the block holds the page; near 2^64 the
     /// sum overflowed.
     #[test]
-    fn a_block_of_the_last_pages_there_could_be_is_no_overflow() {
+    fn a_block_of_the_last_possible_pages_does_not_overflow() {
         let disk = Memory::default();
         let path = Path::new("urls");
         let mut log = BlockLog::open(&disk, path, Access::Create, LogLengths::default()).unwrap();

@@ -265,13 +265,13 @@ impl DiskFile for RealFile {
 /// Writes a small sealed file ([`sealed`]) atomically: to a temporary file, synced, renamed over `path`, directory synced.
 pub fn write_sealed(disk: &dyn Disk, path: &Path, content: &impl Serialize) -> Result<()> {
     let text = sealed::to_text(content).map_err(|error| Error::internal(error.to_string()))?;
-    let aside = path.with_extension("tmp");
+    let temp = path.with_extension("tmp");
     let write = || {
-        let file = recreate(disk, &aside)?;
+        let file = recreate(disk, &temp)?;
         file.write_at(&text, 0)?;
         file.sync()?;
         drop(file);
-        disk.rename(&aside, path)?;
+        disk.rename(&temp, path)?;
         disk.sync_dir(path.parent().unwrap_or(Path::new(".")))
     };
     write().map_err(Error::io(path, "write"))
@@ -308,16 +308,16 @@ pub fn unfinished<T>(
 ) -> Result<(PathBuf, T)> {
     let mut number = 1u64;
     loop {
-        let mut aside = path.as_os_str().to_owned();
+        let mut temp = path.as_os_str().to_owned();
         if number > 1 {
-            aside.push(format!(".{number}"));
+            temp.push(format!(".{number}"));
         }
-        aside.push(".unfinished");
-        let aside = PathBuf::from(aside);
-        match make(&aside) {
-            Ok(made) => return Ok((aside, made)),
+        temp.push(".unfinished");
+        let temp = PathBuf::from(temp);
+        match make(&temp) {
+            Ok(made) => return Ok((temp, made)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-            Err(error) => return Err(Error::io(aside, "create")(error)),
+            Err(error) => return Err(Error::io(temp, "create")(error)),
         }
     }
 }
@@ -417,7 +417,7 @@ mod tests {
 
     /// The file is shared, as with a process that is being spawned.
     #[test]
-    fn a_lock_is_given_up_whoever_else_has_the_file() {
+    fn a_lock_is_released_although_others_have_the_file() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let holder = RealFile::from(File::open(file.path()).unwrap());
         let other = RealDisk.read(file.path()).unwrap();

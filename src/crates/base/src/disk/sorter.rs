@@ -38,7 +38,7 @@ pub struct ExternalSorter {
     /// Memory for records in bytes.
     most: usize,
     folder: PathBuf,
-    spilled: Option<Spilled>,
+    spilled: Option<SpilledRuns>,
 }
 
 #[derive(Clone, Copy)]
@@ -48,7 +48,7 @@ struct RecordSpan {
     value: u32,
 }
 
-struct Spilled {
+struct SpilledRuns {
     file: File,
     path: PathBuf,
     runs: Vec<Range<u64>>,
@@ -102,7 +102,7 @@ impl ExternalSorter {
     fn spill(&mut self) -> Result<()> {
         self.sort();
         let spilled = self.spilled.take();
-        let mut spilled = spilled.map_or_else(|| Spilled::new(&self.folder), Ok)?;
+        let mut spilled = spilled.map_or_else(|| SpilledRuns::new(&self.folder), Ok)?;
         let written = spilled.write((0..self.records.len()).map(|at| Ok(self.record(at))));
         self.spilled = Some(spilled);
         written?;
@@ -130,10 +130,10 @@ impl ExternalSorter {
     }
 }
 
-impl Spilled {
-    fn new(folder: &Path) -> Result<Spilled> {
+impl SpilledRuns {
+    fn new(folder: &Path) -> Result<SpilledRuns> {
         let (path, file) = unnamed(&folder.join("cashrank-sort"))?;
-        Ok(Spilled {
+        Ok(SpilledRuns {
             file,
             path,
             runs: Vec::new(),
@@ -167,10 +167,10 @@ impl Spilled {
     }
 
     /// Merges runs until their number can be merged in `most` bytes.
-    fn narrowed(mut self, most: usize, folder: &Path) -> Result<Spilled> {
+    fn narrowed(mut self, most: usize, folder: &Path) -> Result<SpilledRuns> {
         let at_once = (most / RUN_BYTES).max(2);
         while self.runs.len() > at_once {
-            let mut longer = Spilled::new(folder)?;
+            let mut longer = SpilledRuns::new(folder)?;
             let file = Arc::new(self.file);
             for runs in self.runs.chunks(at_once) {
                 longer.write(SorterMerge::new(&file, &self.path, runs, most)?)?;
@@ -315,7 +315,7 @@ mod tests {
     fn many_runs_are_merged_in_little_memory() {
         let dir = tempfile::tempdir().unwrap();
         let most = 3 * RUN_BYTES;
-        let mut spilled = Spilled::new(dir.path()).unwrap();
+        let mut spilled = SpilledRuns::new(dir.path()).unwrap();
         for run in 0..20u8 {
             let keys = (0..5u8).map(|key| Ok(([key / 2], [run])));
             spilled.write(keys).unwrap();

@@ -334,7 +334,7 @@ pub struct BatchEntry {
     pub status: Option<i32>,
     /// True if the record has an invalid time.
     pub is_timeless: bool,
-    /// Name of what it is, of [`What::Other`].
+    /// Kind of item, for [`What::Other`].
     pub kind: Option<&'static str>,
 }
 

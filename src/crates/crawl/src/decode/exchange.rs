@@ -1,7 +1,7 @@
 //! The decoder of archives (WARC, ARC, WAT), and exchanges in them: a capture (a response or revisit) with its request,
 //! and the metadata about it.
 //!
-//! An exchange is a capture, at most one request directly before it, and the *tail* behind it: a request if none was
+//! An exchange is a capture, at most one request directly before it, and the *tail* after it: a request if none was
 //! before, and metadata, as far as one of them is wanted. All have the capture's target. If records name each other
 //! (`WARC-Concurrent-To`), that decides; otherwise adjacency is enough. A record with which the exchange would exceed
 //! the limit on records stands alone, so only a single record can be over that limit.
@@ -230,7 +230,7 @@ impl Decoder for Archives {
         frame::skipper(self.framing)
     }
 
-    /// Emits the records beside a capture before it, without moving the offset: the capture counts as read only with them.
+    /// Emits the other records of an exchange before its capture, at the same offset: all count as read together.
     fn decode(&self, chunk: &[u8], sink: &mut Sink<'_>) {
         let mut record = Record::default();
         let mut done = 0;

@@ -393,7 +393,7 @@ impl<'de> Visitor<'de> for RecordVisitor<'_, '_, 'de> {
                 continue;
             };
             let NamedField { field, order } = known;
-            if seen.again(order) {
+            if seen.was_seen(order) {
                 let name = names.record.name(field);
                 return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
             }

@@ -6,7 +6,7 @@ use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use super::{checked_format_of, format_again, pass_over};
+use super::{checked_format_of, pass_over, resumed_format};
 use crate::decode::{Parsed, Record};
 use crate::formats::Format;
 use crate::model::InputPosition;
@@ -36,7 +36,7 @@ fn read_on(before: &Front, bytes: &[u8], trusted: bool) -> Front {
     let opened = Source::live(InputName::Stdin, stream, None, &limits, &options);
     let mut source = opened.unwrap();
     let format = match front.format {
-        Some(format) => format_again(&mut source, format, front.place.offset),
+        Some(format) => resumed_format(&mut source, format, front.place.offset),
         None => checked_format_of(&mut source, None, None)
             .map(|found| found.map_or(Format::Records, |(format, _)| format)),
     };

@@ -91,7 +91,7 @@ pub fn format_of(source: &mut Source, asked: Option<Format>) -> Result<Option<(F
 
 /// Returns the format of a resumed stream, of which `read` bytes were read as `before`. If that was guessed from fewer
 /// bytes than there are, it is guessed again.
-pub fn format_again(source: &mut Source, before: Format, read: u64) -> Result<Format> {
+pub fn resumed_format(source: &mut Source, before: Format, read: u64) -> Result<Format> {
     if !source.is_at_start() || read > HEAD_BYTES as u64 {
         return Ok(before);
     }

@@ -4,7 +4,7 @@ use prost::Message;
 use tonic::Status;
 
 use crate::item::{Key, UrlState};
-use crate::state::{Ack, Given, Put};
+use crate::state::{Ack, Put, UrlEntry};
 use crate::wire;
 use cashrank_serve::{Backend, Problem, Result};
 
@@ -80,7 +80,7 @@ pub(super) fn put_of(
     }
 }
 
-pub(super) fn info_of(given: &Given) -> Result<wire::UrlInfo> {
+pub(super) fn info_of(given: &UrlEntry) -> Result<wire::UrlInfo> {
     let key = Key::parse(&given.key)?;
     let kept = wire::UrlInfo::decode(&*given.item.metadata);
     let kept =
@@ -93,7 +93,7 @@ pub(super) fn info_of(given: &Given) -> Result<wire::UrlInfo> {
     })
 }
 
-pub(super) fn item_of(given: &Given) -> Result<wire::UrlItem> {
+pub(super) fn item_of(given: &UrlEntry) -> Result<wire::UrlItem> {
     let item = &given.item;
     // A URL that was never fetched is available from its arrival on.
     let date = match (item.place, item.fetched) {

@@ -6,7 +6,7 @@ use super::LIST;
 use super::convert::{count, crawl_of, some};
 use crate::item::Key;
 use crate::queue::Queue;
-use crate::state::Given;
+use crate::state::UrlEntry;
 use crate::{Frontier, Now, wire};
 use cashrank_serve::Result;
 
@@ -62,14 +62,14 @@ impl Filter {
 }
 
 impl Frontier {
-    pub(super) fn list(&self, filter: &Filter, start: usize, size: usize) -> Result<Vec<Given>> {
+    pub(super) fn list(&self, filter: &Filter, start: usize, size: usize) -> Result<Vec<UrlEntry>> {
         let all = self.state().all()?;
         let (mut found, mut skipped, mut bytes) = (Vec::new(), 0, 0);
         all.each(|key, text, item| {
             if filter.takes(&key, item.created) {
                 if skipped == start {
                     bytes += text.len() + item.metadata.len();
-                    found.push(Given {
+                    found.push(UrlEntry {
                         key: text.into(),
                         item,
                     });

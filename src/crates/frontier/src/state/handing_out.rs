@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use redb::{Database, Durability, ReadableTable};
 
-use super::{Given, State, Wanted, not_there, write};
+use super::{State, UrlEntry, UrlQuery, not_there, write};
 use crate::Now;
 use crate::item::{Item, Key, UrlState};
 use crate::queue::count_in;
@@ -31,18 +31,18 @@ pub(super) struct Leases {
 
 /// URLs that a call hands out, with their length.
 #[derive(Default)]
-struct Taken {
-    given: Vec<Given>,
+struct HandOut {
+    given: Vec<UrlEntry>,
     bytes: usize,
 }
 
 impl State {
     /// Hands out URLs: queues in their order, and of each its best URLs.
-    pub(crate) fn get(&mut self, wanted: &Wanted, now: Now) -> Result<Vec<Given>> {
+    pub(crate) fn get(&mut self, wanted: &UrlQuery, now: Now) -> Result<Vec<UrlEntry>> {
         self.run(|state, db| state.get_in(db, wanted, now))
     }
 
-    fn get_in(&mut self, db: &Database, wanted: &Wanted, now: Now) -> Result<Vec<Given>> {
+    fn get_in(&mut self, db: &Database, wanted: &UrlQuery, now: Now) -> Result<Vec<UrlEntry>> {
         let mut transaction = write(db)?;
         self.leases.calls += 1;
         let ahead = now.unix_s as i64 - (now.passed_ms / 1_000) as i64;
@@ -53,7 +53,7 @@ impl State {
                 .set_durability(Durability::None)
                 .map_err(|error| Problem::Failed(format!("the frontier's file: {error}")))?;
         }
-        let mut taken = Taken::default();
+        let mut taken = HandOut::default();
         {
             let mut tables = Tables::open(&transaction)?;
             let mut touched = HashSet::new();
@@ -138,7 +138,7 @@ impl State {
     }
 
     /// Returns the queues that can serve this request, best first.
-    fn serving(&self, wanted: &Wanted, now: Now) -> Vec<String> {
+    fn serving(&self, wanted: &UrlQuery, now: Now) -> Vec<String> {
         let of_queue = |name: &str| match name.split_once('\0') {
             None => false,
             Some((crawl, queue)) => {
@@ -160,10 +160,10 @@ impl State {
         &mut self,
         tables: &mut Tables<'_>,
         name: &str,
-        wanted: &Wanted,
+        wanted: &UrlQuery,
         most: usize,
         now: Now,
-        taken: &mut Taken,
+        taken: &mut HandOut,
     ) -> Result<()> {
         let queue = self.queues.entry(name.to_owned()).or_default();
         for (_, key) in tables.first(name, most)? {
@@ -183,7 +183,7 @@ impl State {
             tables.lay(name, &key, &item)?;
             queue.served = Some(now.passed_ms);
             taken.bytes += key.len() + item.metadata.len();
-            taken.given.push(Given { key, item });
+            taken.given.push(UrlEntry { key, item });
         }
         Ok(())
     }

@@ -422,7 +422,7 @@ pub fn mergeable(runs: &[(u64, u64)], marks: &[CashMark], pages: u64) -> Option<
         let apart = runs[..end].iter().rposition(|run| window(run.0) != last);
         let start = apart.map_or(0, |before| before + 1);
         let rows: Vec<u64> = runs[start..end].iter().map(|run| run.1).collect();
-        if let Some(within) = mergeable_alike(&rows, pages) {
+        if let Some(within) = mergeable_between_marks(&rows, pages) {
             return Some(start + within.start..start + within.end);
         }
         end = start;
@@ -431,7 +431,7 @@ pub fn mergeable(runs: &[(u64, u64)], marks: &[CashMark], pages: u64) -> Option<
 }
 
 /// Selects runs like [`mergeable`], where no mark separates them.
-fn mergeable_alike(runs: &[u64], pages: u64) -> Option<Range<usize>> {
+fn mergeable_between_marks(runs: &[u64], pages: u64) -> Option<Range<usize>> {
     let oldest = runs.first().map_or(0, |&rows| rows);
     if runs.len() > 1 && runs.iter().sum::<u64>() >= 2 * pages.max(oldest) {
         return Some(0..runs.len());

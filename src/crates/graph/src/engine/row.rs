@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_a_page() {
+    fn facts_of_a_page_are_joined() {
         let links = |n| RowFetches::look(Digest::of_links(n), Some(n as i64));
         let fails = |at| RowFetches::failure(Some(at));
         let page = joined(&[fails(1), fails(2), links(10), links(10), fails(12)]);

@@ -453,7 +453,7 @@ mod tests {
     /// With an evenly running clock, some mark is always within one gap of the window's start, and a gap is at most
     /// twice the even one.
     #[test]
-    fn marks_since_a_start_are_evenly_apart() {
+    fn marks_since_a_start_are_evenly_spaced() {
         let (limit, length) = (6, 100u128);
         let window: WindowPolicy = "fixed:1".parse().unwrap();
         let mut marks: Vec<CashMark> = Vec::new();

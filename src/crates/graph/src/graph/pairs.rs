@@ -140,7 +140,7 @@ mod tests {
                 let found = links(&graph).map(|(link, _)| link);
                 prop_assert!(found.eq(expected));
                 prop_assert_eq!(graph.nodes(), 9);
-                // Without repeated links weights that are alike are as none.
+                // Without repeated links, equal weights have no effect.
                 let (sources, targets): (Vec<u32>, Vec<u32>) = links(&graph).map(|(link, _)| link).unzip();
                 let alike = vec![0.3; sources.len()];
                 prop_assert_eq!(LinkRows::of_weighted_pairs(9, &sources, &targets, &alike, self_links), graph);

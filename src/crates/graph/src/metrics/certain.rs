@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_certain_of_alike_or_of_no_pages() {
+    fn no_position_is_certain_among_equal_or_no_pages() {
         assert_eq!(certain(&[], 0.1), 0);
         assert_eq!(certain(&[1.0], 0.1), 0);
         assert_eq!(certain(&[0.25; 4], 1e-12), 0);

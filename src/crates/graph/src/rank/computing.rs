@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::chosen::{ChosenList, ChosenPages};
-use super::measures::{MeasureOptions, MeasureSpec, Measured, Uses};
+use super::measures::{MeasureOptions, MeasureScores, MeasureSpec, Uses};
 use super::settle::Watch;
 use crate::rows::Rows;
 use crate::rules::list::SkippedLines;
@@ -43,7 +43,7 @@ pub type NamesVisit<'a> = dyn Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<
 
 #[derive(Debug)]
 pub struct MeasureResult {
-    pub measured: Measured,
+    pub measured: MeasureScores,
     pub links: u64,
     pub parameters: MeasureParameters,
     pub sites: Option<Sites>,

@@ -283,7 +283,7 @@ mod tests {
             prop_assert!((1.0 - known(false) - now.at_most).abs() <= 2e-5, "{now:?}");
         }
 
-        /// Seeds that are no known pages are as pages that were not fetched.
+        /// Seeds that are unknown count as pages that were not fetched.
         #[test]
         fn unknown_seeds_are_as_pages_not_read(
             web in webs(),

@@ -285,10 +285,10 @@ fn names(progress: &InputProgress) -> String {
 }
 
 /// Input that was read and that no file accounts for yet: how far it was read, and its number.
-type Unmatched = (InputPosition, usize);
+type UnmatchedInput = (InputPosition, usize);
 
 /// Returns the inputs by which a file can be recognised, sorted by length: their hash is known, and they are not empty.
-fn unmatched(progress: &InputProgress) -> Vec<Unmatched> {
+fn unmatched(progress: &InputProgress) -> Vec<UnmatchedInput> {
     let place = |input: &Input| match input.end {
         None if input.name != "-" => Some(progress.place),
         end => end,
@@ -343,7 +343,7 @@ fn find(
     job: &IngestJob,
     input: &InputName,
     progress: &InputProgress,
-    unmatched: &[Unmatched],
+    unmatched: &[UnmatchedInput],
     observer: &mut dyn Observer,
 ) -> Result<(Option<usize>, bool)> {
     if !unmatched.is_empty() {
@@ -399,7 +399,7 @@ fn find(
 #[derive(Default)]
 struct PriorReading {
     /// Longest input with which the file begins, and how far that was read.
-    with: Option<Unmatched>,
+    with: Option<UnmatchedInput>,
     /// True if that is the whole file.
     is_whole: bool,
     is_empty: bool,
@@ -409,7 +409,7 @@ struct PriorReading {
 fn compare(
     job: &IngestJob,
     input: &InputName,
-    ends: &[Unmatched],
+    ends: &[UnmatchedInput],
     prior: &mut PriorReading,
 ) -> Result<()> {
     let mut source = job.open(input)?;

@@ -130,7 +130,7 @@ fn run(
     // The snapshot at the end, if a crash prevented it.
     if committed.finished && run.owes_snapshot() {
         run.final_snapshot(true)?;
-        if run.stop_asked() && run.owes_snapshot() {
+        if run.is_stop_requested() && run.owes_snapshot() {
             return Ok(run.outcome(false, true));
         }
     }
@@ -447,7 +447,7 @@ impl IngestRun<'_> {
         }
     }
 
-    pub fn stop_asked(&self) -> bool {
+    pub fn is_stop_requested(&self) -> bool {
         self.job.stop.load(Ordering::Relaxed)
     }
 

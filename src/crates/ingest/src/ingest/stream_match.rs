@@ -232,9 +232,9 @@ mod tests {
     }
 
     /// Reader that gives a few bytes at a time, never the same number twice.
-    struct Slowly(Vec<u8>, usize, usize);
+    struct SlowReader(Vec<u8>, usize, usize);
 
-    impl Read for Slowly {
+    impl Read for SlowReader {
         fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
             self.2 = self.2 % 5_000 + 611;
             let rest = &self.0[self.1..];
@@ -246,7 +246,7 @@ mod tests {
     }
 
     fn signed(bytes: &[u8]) -> SignedStream {
-        SignedStream::new(Box::new(Slowly(bytes.to_vec(), 0, 0)))
+        SignedStream::new(Box::new(SlowReader(bytes.to_vec(), 0, 0)))
     }
 
     fn signature(bytes: &[u8]) -> Signature {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn another_stream_is_told_wherever_it_differs_and_comes_whole() {
+    fn another_stream_is_detected_wherever_it_differs_and_read_whole() {
         let before = bytes(60_000, 1);
         let known = signature(&before);
         for at in [0, 1, 100, HEAD - 1, HEAD, HEAD + 1, 20_000, 59_000, 59_999] {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_stream_is_told_from_a_longer_and_a_shorter_one() {
+    fn the_same_stream_is_distinguished_from_longer_and_shorter_ones() {
         for len in [1, 100, HEAD, HEAD + 1, 5_000, 40_000] {
             let before = bytes(len, 2);
             let known = signature(&before);

@@ -20,7 +20,7 @@ const SHARES: [f64; 16] = [
 
 /// Crawl each page once, from a few seeds, and measure how early crawl orders find the important pages.
 ///
-/// Measured are hot pages, importance collected, Kendall's tau, and the bounds of `cashrank coverage`.
+/// Measures hot pages, importance collected, Kendall's tau, and the bounds of `cashrank coverage`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
@@ -33,7 +33,7 @@ pub struct Args {
     /// `oracle`, which knows all PageRanks beforehand.
     #[arg(long, value_name = "ORDERS", default_value = "forecast")]
     strategy: Orders,
-    /// The mean of so many sets of seeds.
+    /// Number of sets of seeds over which results are averaged.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     sets: u64,
     /// Seeds in a set [default: a thousandth of the pages].
@@ -42,10 +42,10 @@ pub struct Args {
     /// Stop after this share of the web.
     #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
     until: f64,
-    /// At most so many pages of a host at a time [default: any].
+    /// Maximum number of pages of a host at a time [default: any].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     per_host: Option<u64>,
-    /// Choose so many pages at a time [default: one; of those read, a hundredth for forecast, and a twentieth for other orders that settle].
+    /// Choose this many pages at a time [default: one; of those read, a hundredth for forecast, and a twentieth for other orders that settle].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     batch: Option<u64>,
     /// The share of a page's importance that its links pass on.

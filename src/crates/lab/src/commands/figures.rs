@@ -10,7 +10,7 @@ use super::{progress, threads};
 
 /// Make the experiments of the AOPIC paper, as tables (CSV) and plots (SVG).
 ///
-/// If interrupted, the same command goes on: until all crawls are done, the finished ones are in the folder's
+/// If interrupted, the same command continues: until all crawls are done, the finished ones are in the folder's
 /// unfinished.jsonl.
 #[derive(clap::Args)]
 pub struct Args {
@@ -22,7 +22,7 @@ pub struct Args {
     /// The random seed.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Crawl so many at a time [default: one for each processor]. Results do not depend on it.
+    /// Number of crawls at a time [default: one for each processor]. Results do not depend on it.
     #[arg(long, value_name = "N")]
     threads: Option<NonZero<usize>>,
 }

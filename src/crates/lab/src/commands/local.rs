@@ -35,11 +35,11 @@ pub struct Args {
     /// Methods to compare: sc, pf, outlink, random or share, with `+` for the extrapolated estimate.
     /// Default: all.
     #[arg(long, value_name = "METHOD", value_delimiter = ',')]
-    select: Vec<Chosen>,
+    select: Vec<MethodArg>,
     /// Which of pages with equal scores is fetched first: the one known first, the first by name, or any (random).
     #[arg(long, value_name = "WHICH", default_value = "known")]
     ties: Ties,
-    /// With --figures: also measure times for domains of so many pages.
+    /// With --figures: also measure times for domains of this many pages.
     #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u64).range(1..), requires = "figures", value_delimiter = ',')]
     time: Vec<u64>,
     /// The share of a page's importance that its links pass on.
@@ -54,7 +54,7 @@ pub struct Args {
     /// Also make the paper's figures, and write their tables (CSV) and plots (SVG) into this folder.
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
-    /// So many domains at a time [default: one for each processor]. Results do not depend on it.
+    /// Number of domains at a time [default: one for each processor]. Results do not depend on it.
     #[arg(long, value_name = "N")]
     threads: Option<NonZero<usize>>,
 }
@@ -85,14 +85,14 @@ struct BudgetArgs {
 
 /// Method, parsed from its name.
 #[derive(Debug, Clone, Copy)]
-struct Chosen(Method);
+struct MethodArg(Method);
 
-impl std::str::FromStr for Chosen {
+impl std::str::FromStr for MethodArg {
     type Err = cashrank::Error;
 
-    fn from_str(text: &str) -> cashrank::Result<Chosen> {
+    fn from_str(text: &str) -> cashrank::Result<MethodArg> {
         let name = text.strip_suffix('+');
-        Ok(Chosen(Method {
+        Ok(MethodArg(Method {
             policy: name.unwrap_or(text).parse::<Policy>()?,
             extrapolated: name.is_some(),
         }))

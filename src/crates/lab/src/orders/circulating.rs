@@ -136,7 +136,7 @@ mod tests {
 
     /// All cash is at unread pages, or lost.
     #[test]
-    fn circulating_cash_goes_on() {
+    fn circulating_cash_is_passed_on() {
         // 0 -> 1 -> 0 and 2: cash that returns to 0 is passed on again.
         let rows = &[Row::new(0, &[1]), Row::new(1, &[0, 2])];
         // Of 0's cash of 1: 1 holds 1, passes 1/2 to 2 and 1/2 to 0, that goes to 1, and so on, while it exceeds 0.05/2.

@@ -14,27 +14,27 @@ class InUse(Error):
 
 
 class NotFound(Error, LookupError):
-    """What is needed is not there: a store, a ranking, kept links."""
+    """Something required is missing: a store, a ranking, kept links."""
 
 
 class InvalidInput(Error, ValueError):
-    """What is asked for does not hold together, or is outside its range."""
+    """An argument is outside its range, or arguments contradict each other."""
 
 
 class Conflict(Error):
-    """What is asked for does not agree with what the store holds, such as its settings."""
+    """The request contradicts what the store holds, such as its settings."""
 
 
 class OutOfRoom(Error):
-    """There would be more pages, or more memory would be needed, than ``limit_pages`` or ``memory`` allow."""
+    """More pages or more memory would be needed than ``limit_pages`` or ``memory`` allows."""
 
 
 class Unsupported(Error):
-    """What this version does not read, or a method cannot hold."""
+    """The data is of a kind that this version cannot read, or a method cannot hold."""
 
 
 class Closed(Error, ValueError):
-    """The store was closed, or opened by another process that this one is a fork of."""
+    """The store was closed, or opened before this process was forked."""
 
 
 class DiskError(Error, OSError):
@@ -42,7 +42,7 @@ class DiskError(Error, OSError):
 
 
 class InternalError(Error):
-    """A fault of cashrank. Please report it."""
+    """A bug in cashrank. Please report it."""
 
 
 for _class in list(vars().values()):

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_as_default_holds_where_nothing_is_given() {
+    fn documented_defaults_are_the_actual_ones() {
         let none = NextOptions::default();
         for parameter in &NEXT {
             let Some(default) = parameter.default else {

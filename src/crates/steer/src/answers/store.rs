@@ -36,8 +36,8 @@ use crate::{Error, Result};
 /// assert_eq!(store.snapshots()?.len(), 1);
 /// assert_eq!(store.history(&urls)?[0].history[0].rank, ranking.ranks(&urls)?[0].rank);
 /// // What to crawl next, by the parameters that the guide describes.
-/// let asked = NextOptions::of(&[("strategy", "settled"), ("per-host", "1")])?;
-/// assert_eq!(store.next(&asked)?[0].url, "http://a.example/c");
+/// let options = NextOptions::of(&[("strategy", "settled"), ("per-host", "1")])?;
+/// assert_eq!(store.next(&options)?[0].url, "http://a.example/c");
 /// # drop(writer);
 /// // A closer ranking takes the place of this one.
 /// let ranking = store.settle(1e-9)?;
@@ -169,8 +169,8 @@ impl Resettling {
         Some((path, info))
     }
 
-    /// Returns the settings for settling a store at rest to `until`. The result is published only if it is more
-    /// accurate than the published ranking, and is the next warm start.
+    /// Returns the settings for settling to `until` a store without a writer. The result is published only if it is
+    /// more accurate than the published ranking, and is the next warm start.
     pub fn settle(&self, until: f64) -> SettleSettings {
         SettleSettings {
             expire: self.expire,

@@ -455,7 +455,7 @@ fn complements_as_the_paper_has_them_know_no_dangling_members() {
 /// domain: 0 -> 1, 2    outside: 1 -> 0, 3, 4    2 -> 3, 5    not fetched: 3, 4, 5
 /// ```
 #[test]
-fn pages_beside_those_that_link_into_the_domain_come_first() {
+fn siblings_of_pages_that_link_into_the_domain_come_first() {
     let web: Web = vec![
         vec![1, 2],
         vec![0, 3, 4],
@@ -519,7 +519,7 @@ fn repeats_links_to_itself_and_lost_pages_are_no_links() {
 }
 
 #[test]
-fn rows_give_the_domain_and_what_was_fetched_beside_it() {
+fn rows_give_the_domain_and_pages_fetched_outside() {
     let web: Web = vec![vec![1], vec![2, 0], vec![3], vec![0], vec![]];
     let all = LocalGraph::of_rows(&graph(&web), &[1, 2]).unwrap();
     assert_eq!((all.domain, all.fetched.len()), (2, 5));

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_focus_is_told() {
+    fn an_invalid_focus_is_an_error() {
         for wrong in [
             "news",
             "url:x",

@@ -426,7 +426,7 @@ mod tests {
                 unseen: UNSEEN,
                 ..Forecast::default()
             };
-            let mut history = CrawlHistory::new(Box::new(crate::schedule::near::Nothing));
+            let mut history = CrawlHistory::new(Box::new(crate::schedule::near::NoOrder));
             for (page, row) in &self.rows {
                 let row = Row::new(*page, row);
                 let known = history.crawl().pages().max(page + 1);

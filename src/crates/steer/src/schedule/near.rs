@@ -296,10 +296,10 @@ impl<'a> Neighbours<'a> {
 }
 
 #[cfg(test)]
-pub(super) struct Nothing;
+pub(super) struct NoOrder;
 
 #[cfg(test)]
-impl super::Strategy for Nothing {}
+impl super::Strategy for NoOrder {}
 
 #[cfg(test)]
 mod tests {
@@ -327,7 +327,7 @@ mod tests {
         counts: std::ops::Range<usize>,
     ) -> Vec<ScoredPage> {
         let pages = scores.len() as u32;
-        let mut history = CrawlHistory::new(Box::new(Nothing));
+        let mut history = CrawlHistory::new(Box::new(NoOrder));
         let mut with_links = Bits::new(pages.into());
         let mut found_by = Vec::new();
         for (page, row) in (0u32..).zip(rows) {

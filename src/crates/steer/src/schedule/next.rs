@@ -314,7 +314,7 @@ mod tests {
     /// The first two pages of `a.org` are in one shard, so those of the other shard exceed the limit; that it has
     /// others is known once it is asked for more.
     #[test]
-    fn a_list_that_is_used_up_is_asked_for_again() {
+    fn lists_that_run_out_are_requested_longer() {
         let options = NextOptions {
             count: 3,
             per_domain: Some(2),

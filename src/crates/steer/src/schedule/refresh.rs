@@ -259,7 +259,7 @@ mod tests {
     /// The order keeps as much weight fresh as the best allocation with known rates, and so more than reading all pages
     /// equally often, or each as often as it changes.
     #[test]
-    fn more_is_fresh_than_by_reading_all_alike() {
+    fn more_is_fresh_than_by_uniform_refetching() {
         // Rates from 0.002 to 2 per day, weights independent of them.
         let pages: Vec<(f64, f64)> = (0..200)
             .map(|n| {
@@ -330,7 +330,7 @@ mod tests {
 
     /// 1,000 visits, a day apart, to a page that changes at 0.3 per day find a change at 1 - exp(-0.3) of them.
     #[test]
-    fn the_rate_is_found_again() {
+    fn the_rate_of_change_is_recovered() {
         let found = (1000.0 * (1.0 - (-0.3f64).exp())).round() as u64;
         assert!((change_rate(1000, found, 1.0) - 0.3).abs() < 2e-3);
         assert!(change_rate(5, 5, 1.0).is_finite());

@@ -39,7 +39,7 @@ impl SettledOrder {
     fn settle(&mut self, crawl: &CrawlState, facts: &CrawlFacts<'_>) -> Result<Vec<f64>> {
         let (rows, is_plain) = (facts.rows, crawl.focus().is_empty());
         let options = RankOptions {
-            // A focus has no ranking to start from; what is cheap makes up for it.
+            // With a focus there is no ranking to start from: cheap further sweeps add accuracy instead.
             spare: if is_plain { 0 } else { Goal::default().spare },
             ..RankOptions::until(checked_damping(self.damping)?, LEFT)
         };

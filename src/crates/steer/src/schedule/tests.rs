@@ -123,9 +123,9 @@ fn settled_is_pagerank() {
 }
 
 /// Published ranking: damping, bound, importance of each page.
-struct Published(f64, f64, Vec<f64>);
+struct TestRanking(f64, f64, Vec<f64>);
 
-impl Published {
+impl TestRanking {
     fn ranking(&self) -> SettledRanking<'_> {
         SettledRanking {
             damping: self.0,
@@ -146,7 +146,7 @@ fn settled_begins_with_the_last_ranking() {
         let options = RankOptions::until((damping * 2f64.powi(32)) as u64, until);
         let settled = settle(&rows, &options, &mut ()).unwrap().unwrap();
         let bound = settled.certificate.received_l1.unwrap();
-        Published(damping, bound, settled.importance())
+        TestRanking(damping, bound, settled.importance())
     };
     let exact = ranking(0.85, 1e-11).2;
     let list = |settled: Option<SettledRanking<'_>>| {
@@ -173,7 +173,7 @@ fn settled_begins_with_the_last_ranking() {
     };
     let plain = list(None);
     let rough = ranking(0.85, 0.1);
-    let without_bound = Published(0.85, f64::INFINITY, rough.2.clone());
+    let without_bound = TestRanking(0.85, f64::INFINITY, rough.2.clone());
     for (name, published) in [
         ("rough", rough),
         ("without a bound", without_bound),
@@ -190,7 +190,7 @@ fn settled_begins_with_the_last_ranking() {
 }
 
 #[test]
-fn unknown_names_are_told() {
+fn unknown_names_are_errors() {
     let wrong = |text: &str| text.parse::<Choice>().unwrap_err();
     assert!(wrong("best").contains("one of forecast, greedy"));
     assert!(wrong("fica:gamma=1").contains("it has k, beta"));

@@ -54,12 +54,12 @@ pub struct ShardRanking<'s> {
     importances: Vec<f64>,
     pub ranks: Vec<u64>,
     /// Keys of the shard's own pages, sorted; empty once they have ranks.
-    sorted: Vec<Keyed>,
+    sorted: Vec<KeyedPage>,
     pub all_pages: u64,
 }
 
 /// Sort key of an importance, and its page.
-type Keyed = (u64, u32);
+type KeyedPage = (u64, u32);
 
 impl<'s> ShardRanking<'s> {
     fn of(
@@ -103,7 +103,7 @@ impl<'s> ShardRanking<'s> {
     }
 
     /// Returns the shard's own pages with values from the `range`th split on, up to the next one.
-    fn in_range(&self, splits: &[u64], range: usize) -> &[Keyed] {
+    fn in_range(&self, splits: &[u64], range: usize) -> &[KeyedPage] {
         let before = |split: Option<&u64>| match split {
             Some(split) => self.sorted.partition_point(|of| of.0 < *split),
             None => self.sorted.len(),
@@ -117,7 +117,7 @@ impl<'s> ShardRanking<'s> {
         let bound = certificate.and_then(|certificate| certificate.bound_l1(self.estimator));
         let shift = units.map_or(0, |units| rounding(units, bound, self.all_pages));
         let answer_one = |asked: &Vec<u8>| {
-            let pages = pages_asked(asked)?;
+            let pages = take_pages(asked)?;
             let is_other = |page: &u64| *page >= self.shard.pages || self.is_remote.get(*page);
             if let Some(page) = pages.iter().copied().map(u64::from).find(is_other) {
                 return Err(Error::internal(format!(
@@ -249,7 +249,7 @@ fn rank_own(
 }
 
 /// Iterates over distinct values, each with its pages.
-fn groups(sorted: &[Keyed]) -> impl Iterator<Item = &[Keyed]> {
+fn groups(sorted: &[KeyedPage]) -> impl Iterator<Item = &[KeyedPage]> {
     sorted.chunk_by(|one, other| one.0 == other.0)
 }
 
@@ -259,7 +259,7 @@ fn ask_owners(
     peers: &mut dyn Peers,
 ) -> Result<()> {
     let asks = par_map(local, |_, of| {
-        let asked = of.shard.remote.iter().map(|pages| asked(&pages.there));
+        let asked = of.shard.remote.iter().map(|pages| put_pages(&pages.there));
         asked.collect::<Result<Vec<_>>>()
     })?;
     let asked = peers.exchange(asks)?;
@@ -367,7 +367,7 @@ fn falling(number: i64) -> u64 {
     !(number as u64 ^ 1 << 63)
 }
 
-fn put_values(sorted: &[Keyed], units: Option<ScoreUnits>) -> Vec<u8> {
+fn put_values(sorted: &[KeyedPage], units: Option<ScoreUnits>) -> Vec<u8> {
     let importances = groups(sorted).map(|group| importance_of(group[0].0));
     let (notation, numbers) = Notation::encode(units, &importances.collect::<Vec<_>>());
     let (mut out, mut ascending) = (Vec::new(), Ascending::default());
@@ -403,7 +403,7 @@ fn values_of(mut message: &[u8], units: Option<ScoreUnits>) -> Result<Vec<(u64, 
     Ok(values)
 }
 
-fn asked(there: &[u32]) -> Result<Vec<u8>> {
+fn put_pages(there: &[u32]) -> Result<Vec<u8>> {
     if !there.is_sorted_by(|one, other| one < other) {
         return Err(Error::internal(
             "remote pages are not in the order of their owner",
@@ -416,7 +416,7 @@ fn asked(there: &[u32]) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-fn pages_asked(mut asked: &[u8]) -> Result<Vec<u32>> {
+fn take_pages(mut asked: &[u8]) -> Result<Vec<u32>> {
     let (mut ascending, mut found) = (Ascending::default(), Vec::new());
     while !asked.is_empty() {
         let page = ascending.take(&mut asked)?;

@@ -340,7 +340,7 @@ impl<I: FileInfo + Serialize> BlockWriter<I> {
         let text = serde_json::to_vec(info).map_err(|error| Error::internal(error.to_string()))?;
         tail.extend_from_slice(&text);
         let places = [directory, info_at, count];
-        let mut tail = BlockHead::behind(tail).u64s(places).sealed();
+        let mut tail = BlockHead::after(tail).u64s(places).sealed();
         tail.extend_from_slice(&I::MAGIC);
         self.write(&tail)?;
         self.file.sync().map_err(Error::io(&self.path, "sync"))

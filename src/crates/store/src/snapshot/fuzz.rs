@@ -79,14 +79,14 @@ fn check_column(values: &[u64]) {
 
 /// Values that a reader of snapshots finds.
 #[derive(Debug, PartialEq)]
-struct Found {
+struct SnapshotContents {
     info: Info,
     pages: Vec<SnapshotPage>,
     names: Vec<String>,
 }
 
 /// Does all that readers do: open, list, sort, look up, export.
-fn read_all(disk: &dyn Disk) -> Result<Found> {
+fn read_all(disk: &dyn Disk) -> Result<SnapshotContents> {
     let snapshot = Snapshot::latest(disk, Path::new(STORE))?;
     let _sound = snapshot.verify();
     let top = snapshot.top(3);
@@ -132,7 +132,7 @@ fn read_all(disk: &dyn Disk) -> Result<Found> {
         );
     }
     snapshot.verify()?;
-    Ok(Found {
+    Ok(SnapshotContents {
         info: snapshot.info().clone(),
         pages,
         names,
@@ -200,8 +200,8 @@ pub fn latest(data: &[u8]) {
     let _found = read_all(&store_with(part, &text));
 }
 
-fn truth() -> &'static Found {
-    static TRUTH: std::sync::LazyLock<Found> =
+fn truth() -> &'static SnapshotContents {
+    static TRUTH: std::sync::LazyLock<SnapshotContents> =
         std::sync::LazyLock::new(|| match read_all(&store_with("", &[])) {
             Ok(found) => found,
             Err(error) => panic!("{error}"),

@@ -318,7 +318,7 @@ pub fn thin(disk: &dyn Disk, store: &Path, keep: KeepSnapshots) -> Result<u64> {
             continue;
         }
         // First the rankings beside it, which are useless without it.
-        let beside = kept.computed.iter().map(|name| name.beside(&kept.path));
+        let beside = kept.computed.iter().map(|name| name.path_for(&kept.path));
         for path in beside.chain([kept.path.clone()]) {
             disk.remove(&path).map_err(Error::io(&path, "remove"))?;
         }

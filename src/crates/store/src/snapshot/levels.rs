@@ -36,7 +36,7 @@ impl RankingName {
 
     /// Returns the file of the ranking beside the snapshot at `path`, if it is a computed one.
     pub fn file(&self, path: &Path) -> Option<PathBuf> {
-        self.computed().map(|name| name.beside(path))
+        self.computed().map(|name| name.path_for(path))
     }
 
     fn computed(&self) -> Option<ComputedName> {
@@ -49,11 +49,11 @@ impl RankingName {
 
 enum Of {
     Pages,
-    Sites(Box<RolledUp>),
+    Sites(Box<SiteRanking>),
     Computed(Box<ComputedRanking>),
 }
 
-struct RolledUp {
+struct SiteRanking {
     sites: Sites,
     totals: Vec<SiteTotal>,
     ranks: Vec<u64>,
@@ -105,14 +105,14 @@ impl LevelRanking {
         memory: Option<u64>,
     ) -> Result<LevelRanking> {
         let of = match name.computed() {
-            Some(name) => Of::Computed(ComputedRanking::beside(disk, &snapshot, &name)?.into()),
+            Some(name) => Of::Computed(ComputedRanking::open_named(disk, &snapshot, &name)?.into()),
             None if name.level.is_page() => Of::Pages,
             None => {
                 let sites = snapshot.sites(name.level, memory)?;
                 let totals = snapshot.roll_up(&sites)?;
                 let scores: Vec<f64> = totals.iter().map(SiteTotal::importance).collect();
                 let ranks = ranks(&scores);
-                let rolled = RolledUp {
+                let rolled = SiteRanking {
                     sites,
                     totals,
                     ranks,
@@ -375,7 +375,7 @@ impl LevelRanking {
     }
 }
 
-impl RolledUp {
+impl SiteRanking {
     fn site(&self, site: usize) -> Page<'static> {
         let total = &self.totals[site];
         Page {

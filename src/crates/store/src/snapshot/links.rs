@@ -41,8 +41,8 @@ pub struct LinkGraph<'g> {
 }
 
 impl<'g> LinkGraph<'g> {
-    /// Returns the graph of a ranking's pages or sites. Sorting links, and names if they are written, takes the memory;
-    /// the rest is spilled to `folder`.
+    /// Returns the graph of a ranking's pages or sites. Links, and names if they are written, take at most `memory`
+    /// bytes; links beyond that are sorted in files in `folder`.
     pub fn of(
         ranking: &'g LevelRanking,
         links: SiteLinks,
@@ -271,11 +271,11 @@ pub fn write_folder(
     })
 }
 
-/// Memory for a site besides its name, in bytes.
+/// Memory per site, without its name, in bytes.
 const SITE_BYTES: u64 = 64;
 
 /// Writes the ranks of hosts or domains in Common Crawl's layout, in the order of harmonic centrality, by both
-/// measures, which were computed beside one snapshot. Equal scores are in the order of first appearance.
+/// measures, which were computed for one snapshot. Equal scores are in the order of first appearance.
 pub fn write_ranks(
     harmonic: &LevelRanking,
     pagerank: &LevelRanking,
@@ -302,12 +302,12 @@ pub fn write_ranks(
     let listed = |row: &Result<Page<'_>>| row.as_ref().map_or(true, |row| harmonic.lists(row));
     let mut all: Vec<_> = harmonic.rows().filter(listed).collect::<Result<_>>()?;
     all.sort_unstable_by_key(|row| (row.rank, row.page));
-    let beside = pagerank.rows().filter(listed);
-    let beside = beside.map(|row| row.map(|row| (row.rank, row.page, row.importance)));
-    let mut beside: Vec<(u64, PageId, f64)> = beside.collect::<Result<_>>()?;
-    beside.sort_unstable_by_key(|of| (of.0, of.1));
+    let by_rank = pagerank.rows().filter(listed);
+    let by_rank = by_rank.map(|row| row.map(|row| (row.rank, row.page, row.importance)));
+    let mut by_rank: Vec<(u64, PageId, f64)> = by_rank.collect::<Result<_>>()?;
+    by_rank.sort_unstable_by_key(|of| (of.0, of.1));
     let mut places = vec![(0, 0.0); pagerank.len() as usize];
-    for (place, (_, site, score)) in (1..).zip(beside) {
+    for (place, (_, site, score)) in (1..).zip(by_rank) {
         places[site.index()] = (place, score);
     }
     let mut out = BufWriter::new(out);

@@ -67,7 +67,7 @@ pub fn splits(mut sample: Vec<u64>, ranges: usize) -> Vec<u64> {
     (1..ranges).filter_map(split).collect()
 }
 
-/// Replaces values by their ranks; `before` smaller ones are elsewhere.
+/// Replaces values by their ranks; `before` smaller values are in other ranges.
 fn rank(values: &mut [u64], before: u64) {
     let (mut rank, mut last) = (0, None);
     for (number, at) in (before + 1..).zip(sorted_positions(values)) {

@@ -404,11 +404,11 @@ impl Latest {
 
     /// Announces the first snapshot, by `latest.tmp`: then a snapshot without `latest.json` is no sign of damage.
     pub(super) fn begin(disk: &dyn Disk, dir: &Path) -> Result<()> {
-        let aside = Self::path(dir).with_extension("tmp");
-        recreate(disk, &aside)
+        let temp = Self::path(dir).with_extension("tmp");
+        recreate(disk, &temp)
             .and_then(|file| file.sync())
             .and_then(|()| disk.sync_dir(&dir.join(SNAPSHOTS)))
-            .map_err(Error::io(&aside, "write"))
+            .map_err(Error::io(&temp, "write"))
     }
 
     pub(super) fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {

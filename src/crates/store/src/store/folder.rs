@@ -473,7 +473,7 @@ mod tests {
 
     /// A store without pages takes other settings, wherever a kill stops that. Files that are not the store's prevent it.
     #[test]
-    fn a_store_without_pages_is_created_again() {
+    fn a_store_without_pages_is_recreated() {
         let home = cashrank_base::folder::in_memory();
         let limits = Limits::default();
         let open = |dir: &Path, settings: &Settings| {

@@ -79,7 +79,7 @@ const _: () = assert!(USUAL.len() + FieldName::CHOICES < 64);
 impl NameBits {
     /// Returns whether a name was seen before.
     #[inline]
-    pub fn again(&mut self, order: u8) -> bool {
+    pub fn was_seen(&mut self, order: u8) -> bool {
         let before = self.0;
         self.0 |= 1 << order;
         before == self.0

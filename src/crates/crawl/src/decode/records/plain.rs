@@ -34,7 +34,7 @@ pub(super) fn read<'a>(
                 // Serde decides which of two link fields counts.
                 let is_second =
                     known.field == FieldName::Links && std::mem::replace(&mut has_links, true);
-                if seen.again(known.order) || is_second {
+                if seen.was_seen(known.order) || is_second {
                     return None;
                 }
                 if known.field != FieldName::Links {

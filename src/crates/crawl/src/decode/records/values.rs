@@ -448,7 +448,7 @@ impl<'de> Visitor<'de> for One<'_> {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            if seen.again(order) {
+            if seen.was_seen(order) {
                 let name = names.link.name(field);
                 return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
             }

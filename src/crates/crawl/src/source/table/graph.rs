@@ -278,7 +278,7 @@ fn parse_lines<T: 'static>(
 mod tests {
     use super::*;
 
-    /// The links of a page with two spellings are those of both, in their order, behind each other.
+    /// The links of a page with two spellings are those of both, in their order, one after the other.
     #[test]
     fn links_of_later_spellings_follow_those_of_the_first() {
         const LINKS: u64 = 1000;

@@ -17,7 +17,7 @@ fn spread(n: u64) -> u128 {
 }
 
 #[test]
-fn numbers_pages_in_order_and_finds_them_again_while_growing() {
+fn pages_are_numbered_in_order_and_found_while_growing() {
     let mut index = Index::new().unwrap();
     for n in 0..300_000u64 {
         assert_eq!(index.admit(spread(n)).unwrap(), (PageId(n), true));
@@ -83,7 +83,7 @@ fn every_page_number_fits_a_segment_of_the_size_that_its_pages_need() {
 
 /// Whether two URLs are taken for one page does not depend on the size of the index.
 #[test]
-fn seventy_two_bits_tell_pages_apart_at_any_size() {
+fn seventy_two_bits_distinguish_pages_at_any_size() {
     for room in [0, 100_000, 50_000_000] {
         let mut index = Index::with_room(room).unwrap();
         let print = spread(7);

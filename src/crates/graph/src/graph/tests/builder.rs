@@ -105,7 +105,7 @@ mod tests {
 
     /// Rows replaced many times: the arena is bounded and the last rows remain.
     #[test]
-    fn replaced_rows_are_cleared_away() {
+    fn replaced_rows_are_removed() {
         let mut builder = GraphBuilder::new(SelfLinks::Drop);
         for round in 0..300u32 {
             for node in 0..10 {

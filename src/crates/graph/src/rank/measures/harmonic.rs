@@ -25,7 +25,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Accuracy, MeasureOptions, Measured, Work};
+use super::{Accuracy, MeasureOptions, MeasureScores, Work};
 use crate::Result;
 use crate::graph::Graph;
 use crate::threads::{each_of, par_map};
@@ -51,7 +51,7 @@ pub(super) fn bytes(nodes: u64, links: u64, options: &MeasureOptions) -> u64 {
     }
 }
 
-pub(super) fn harmonic(work: &mut Work<'_>) -> Result<Option<Measured>> {
+pub(super) fn harmonic(work: &mut Work<'_>) -> Result<Option<MeasureScores>> {
     if is_small(work.rows.pages(), work.rows.links()) {
         exact(work)
     } else {
@@ -59,7 +59,7 @@ pub(super) fn harmonic(work: &mut Work<'_>) -> Result<Option<Measured>> {
     }
 }
 
-fn exact(work: &mut Work<'_>) -> Result<Option<Measured>> {
+fn exact(work: &mut Work<'_>) -> Result<Option<MeasureScores>> {
     let graph = Graph::of_rows(work.rows)?;
     let threads = work.options.threads.clamp(1, GROUPS);
     let parts = each_of(threads, |thread| {
@@ -76,7 +76,7 @@ fn exact(work: &mut Work<'_>) -> Result<Option<Measured>> {
         sums.for_each(|(score, sum)| *score += sum);
     }
     work.swept(1);
-    Ok(Some(Measured::exact(scores)))
+    Ok(Some(MeasureScores::exact(scores)))
 }
 
 /// Returns the sums over every eighth batch of 64 sources, from batch `group` on.
@@ -113,7 +113,7 @@ fn sums_of(graph: &Graph, group: usize) -> Vec<f64> {
     sums
 }
 
-pub(super) fn estimated(work: &mut Work<'_>) -> Result<Option<Measured>> {
+pub(super) fn estimated(work: &mut Work<'_>) -> Result<Option<MeasureScores>> {
     let rows = work.rows;
     let mut balls = Balls::new(rows.pages() as usize, work.options.threads);
     let mut sweeps = 0;
@@ -135,7 +135,7 @@ pub(super) fn estimated(work: &mut Work<'_>) -> Result<Option<Measured>> {
         reached = !balls.step(sweeps)?;
         work.swept(sweeps);
     }
-    Ok((sweeps > 0).then_some(Measured {
+    Ok((sweeps > 0).then_some(MeasureScores {
         scores: balls.scores,
         accuracy: Accuracy::StandardError(1.04 / (REGISTERS as f64).sqrt()),
         reached,

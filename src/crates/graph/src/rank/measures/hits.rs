@@ -14,7 +14,7 @@
 //!
 //! The residual is that of the returned scores x: ||L x/||L x|| - x|| in L1.
 
-use super::{Accuracy, Measured, Work};
+use super::{Accuracy, MeasureScores, Work};
 use crate::metrics::sum::CompensatedSum;
 use crate::rows::Rows;
 use crate::{Error, Result};
@@ -23,7 +23,7 @@ use crate::{Error, Result};
 const PATIENCE: u32 = 64;
 
 /// Computes hubs or authorities. Fails with [`Error::Unsupported`] if there are no links.
-pub(super) fn hits(work: &mut Work<'_>, wants_hubs: bool) -> Result<Option<Measured>> {
+pub(super) fn hits(work: &mut Work<'_>, wants_hubs: bool) -> Result<Option<MeasureScores>> {
     let rows = work.rows;
     let nodes = rows.pages() as usize;
     let mut x = vec![1.0 / nodes as f64; nodes];
@@ -55,7 +55,7 @@ pub(super) fn hits(work: &mut Work<'_>, wants_hubs: bool) -> Result<Option<Measu
         }
         let reached = residual <= work.options.until;
         if reached || since_best > PATIENCE || work.watch.is_over() {
-            return Ok(Some(Measured {
+            return Ok(Some(MeasureScores {
                 scores: x,
                 accuracy: Accuracy::ResidualL1(residual),
                 reached,

@@ -77,7 +77,7 @@ impl Accuracy {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
+pub struct MeasureScores {
     /// Score of each node; larger is more important.
     pub scores: Vec<f64>,
     pub accuracy: Accuracy,
@@ -86,10 +86,10 @@ pub struct Measured {
     pub sweeps: u64,
 }
 
-impl Measured {
+impl MeasureScores {
     /// Returns scores that one sweep computed exactly.
-    fn exact(scores: Vec<f64>) -> Measured {
-        Measured {
+    fn exact(scores: Vec<f64>) -> MeasureScores {
+        MeasureScores {
             scores,
             accuracy: Accuracy::Exact,
             reached: true,
@@ -141,7 +141,7 @@ pub struct MeasureSpec {
     pub uses: &'static [Uses],
     /// Function that returns the memory for nodes and links in bytes, including the scores.
     bytes: fn(u64, u64, &MeasureOptions) -> u64,
-    compute: fn(&mut Work<'_>) -> Result<Option<Measured>>,
+    compute: fn(&mut Work<'_>) -> Result<Option<MeasureScores>>,
 }
 
 /// Table of all measures; the first is the default.
@@ -229,7 +229,7 @@ impl MeasureSpec {
         rows: &dyn Rows,
         options: &MeasureOptions,
         watch: &mut dyn Watch,
-    ) -> Result<Option<Measured>> {
+    ) -> Result<Option<MeasureScores>> {
         let nodes = rows.pages();
         if nodes == 0 {
             return Err(Error::Missing(format!(
@@ -268,7 +268,7 @@ impl MeasureSpec {
 /// teleport vector: 1/n everywhere, or the weights given, as a share of their sum. Topic-sensitive PageRank (T.
 /// Haveliwala, WWW 2002) has the pages of a topic in t, TrustRank (Z. Gyongyi, H. Garcia-Molina, J. Pedersen,
 /// VLDB 2004) pages that are trusted.
-fn settled(teleport: &Teleport, work: &mut Work<'_>) -> Result<Option<Measured>> {
+fn settled(teleport: &Teleport, work: &mut Work<'_>) -> Result<Option<MeasureScores>> {
     let options = work.options;
     let config = options.config()?;
     // The bound includes the rounding of the damping.
@@ -277,7 +277,7 @@ fn settled(teleport: &Teleport, work: &mut Work<'_>) -> Result<Option<Measured>>
     let settled = settle_for(work.rows, &settling, teleport, work.watch)?;
     Ok(settled.map(|settled| {
         let bound = settled.certificate.received_l1.unwrap_or(2.0);
-        Measured {
+        MeasureScores {
             scores: settled.importance(),
             accuracy: Accuracy::BoundL1(bound + config.damping_bound()),
             reached: settled.effort.reached && left.is_some(),
@@ -288,21 +288,21 @@ fn settled(teleport: &Teleport, work: &mut Work<'_>) -> Result<Option<Measured>>
 
 /// Counts how many nodes link to each: the first estimate of importance (J. Cho, H. Garcia-Molina, L. Page, WWW 1998:
 /// "back-link count"), and easy to forge. A link counts once, if it weighs anything.
-fn in_degree(work: &mut Work<'_>) -> Result<Option<Measured>> {
+fn in_degree(work: &mut Work<'_>) -> Result<Option<MeasureScores>> {
     let mut scores = vec![0.0; work.rows.pages() as usize];
     work.rows.sweep(&mut |row| {
         row.links().for_each(|to| scores[to as usize] += 1.0);
         Ok(())
     })?;
-    Ok(Some(Measured::exact(scores)))
+    Ok(Some(MeasureScores::exact(scores)))
 }
 
 /// Counts to how many nodes each links.
-fn out_degree(work: &mut Work<'_>) -> Result<Option<Measured>> {
+fn out_degree(work: &mut Work<'_>) -> Result<Option<MeasureScores>> {
     let mut scores = vec![0.0; work.rows.pages() as usize];
     work.rows.sweep(&mut |row| {
         scores[row.page as usize] = row.degree() as f64;
         Ok(())
     })?;
-    Ok(Some(Measured::exact(scores)))
+    Ok(Some(MeasureScores::exact(scores)))
 }

@@ -23,7 +23,7 @@ fn options() -> MeasureOptions {
     }
 }
 
-fn measured(name: &str, rows: &dyn Rows, options: &MeasureOptions) -> Measured {
+fn measured(name: &str, rows: &dyn Rows, options: &MeasureOptions) -> MeasureScores {
     let found = measure(name).unwrap().compute(rows, options, &mut ());
     found.unwrap().unwrap()
 }

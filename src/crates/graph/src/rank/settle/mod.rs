@@ -451,14 +451,14 @@ pub fn settle_near(
 mod resume_tests {
     use super::tests::distance;
     use super::*;
-    use crate::rank::elimination::{Kept, dense, numbers};
+    use crate::rank::elimination::{TestRows, dense, numbers};
 
     const PAGES: u64 = 120;
 
     /// Returns pages with up to nine links, a fifth of them without.
-    fn rows(seed: u64) -> Kept {
+    fn rows(seed: u64) -> TestRows {
         let mut pick = numbers(seed);
-        let mut kept = Kept {
+        let mut kept = TestRows {
             pages: PAGES,
             rows: Vec::new(),
         };

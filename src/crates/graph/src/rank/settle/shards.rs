@@ -217,23 +217,23 @@ mod tests {
     use super::super::tests::distance;
     use super::*;
     use crate::engine::{Certificate, Effort, Scores};
-    use crate::rank::elimination::{Kept, dense, numbers};
+    use crate::rank::elimination::{TestRows, dense, numbers};
     use crate::rank::peers::OneProcess;
     use crate::rank::peers::threads::with_processes;
 
     /// Graph distributed over shards.
-    struct Dealt {
-        rows: Vec<Kept>,
+    struct DistributedRows {
+        rows: Vec<TestRows>,
         remote: Vec<Vec<RemotePages>>,
         /// Pages of each shard by its numbers.
         pages: Vec<Vec<u32>>,
         of: Vec<usize>,
     }
 
-    impl Dealt {
+    impl DistributedRows {
         /// Distributes a graph: page i is of shard `of[i]`. A shard knows its own pages and those that they link to, in
         /// its own order.
-        fn new(kept: &Kept, of: Vec<usize>, shards: usize) -> Dealt {
+        fn new(kept: &TestRows, of: Vec<usize>, shards: usize) -> DistributedRows {
             let mut known = vec![vec![false; of.len()]; shards];
             for (page, &shard) in of.iter().enumerate() {
                 known[shard][page] = true;
@@ -255,9 +255,9 @@ mod tests {
                 let at = pages[shard].iter().position(|&known| known == page);
                 at.unwrap() as u32
             };
-            let mut rows: Vec<Kept> = pages
+            let mut rows: Vec<TestRows> = pages
                 .iter()
-                .map(|pages| Kept {
+                .map(|pages| TestRows {
                     pages: pages.len() as u64,
                     rows: Vec::new(),
                 })
@@ -285,7 +285,7 @@ mod tests {
                 };
                 (0..shards).map(of_owner).collect()
             });
-            Dealt {
+            DistributedRows {
                 remote: remote.collect(),
                 rows,
                 pages,
@@ -328,9 +328,9 @@ mod tests {
     }
 
     /// Returns pages with up to nine links, some weighted, a fifth of them without, a tenth without a row.
-    fn graph(seed: u64, pages: u32) -> Kept {
+    fn graph(seed: u64, pages: u32) -> TestRows {
         let mut pick = numbers(seed);
-        let mut kept = Kept {
+        let mut kept = TestRows {
             pages: pages.into(),
             rows: Vec::new(),
         };
@@ -366,7 +366,7 @@ mod tests {
             let kept = graph(seed, pages);
             // The last shard is often empty.
             let of = (0..pages).map(|_| pick(shards as u64) as usize * pick(5).min(1) as usize);
-            let dealt = Dealt::new(&kept, of.collect(), shards);
+            let dealt = DistributedRows::new(&kept, of.collect(), shards);
             let options = options([0.5, 0.85, 0.99][pick(3) as usize], 1e-7);
             let (scores, effort, certificate) = dealt.settle(&options);
             let importance: Vec<f64> = scores.iter().map(|(importance, _)| *importance).collect();
@@ -385,7 +385,7 @@ mod tests {
     #[test]
     fn one_shard_is_one_store() {
         let kept = graph(5, 200);
-        let dealt = Dealt::new(&kept, vec![0; 200], 1);
+        let dealt = DistributedRows::new(&kept, vec![0; 200], 1);
         let options = options(0.85, 1e-6);
         let (scores, ..) = dealt.settle(&options);
         let one = settle(&dealt.rows[0], &options, &mut ()).unwrap().unwrap();
@@ -400,7 +400,7 @@ mod tests {
         let kept = graph(11, 300);
         let mut pick = numbers(3);
         let of = (0..300).map(|_| pick(6) as usize).collect();
-        let dealt = Dealt::new(&kept, of, 6);
+        let dealt = DistributedRows::new(&kept, of, 6);
         let options = options(0.85, 1e-6);
         let (expected, effort, certificate) = dealt.settle(&options);
         for processes in [2, 3, 6] {
@@ -419,8 +419,8 @@ mod tests {
 
     #[test]
     fn nobody_has_a_page() {
-        let kept = Kept::default();
-        let dealt = Dealt::new(&kept, Vec::new(), 3);
+        let kept = TestRows::default();
+        let dealt = DistributedRows::new(&kept, Vec::new(), 3);
         let mut peers = OneProcess::new(3);
         let none = settle_shards(
             &dealt.shards(&[0, 1, 2]),

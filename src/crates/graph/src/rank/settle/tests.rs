@@ -3,23 +3,23 @@
 use super::*;
 use crate::graph::{Graph, GraphBuilder};
 use crate::model::SelfLinks;
-use crate::rank::elimination::{Kept, dense, numbers};
+use crate::rank::elimination::{TestRows, dense, numbers};
 use crate::rank::pagerank::{self, pagerank};
 
 /// Settled state of rows, and the latest rows.
-pub(super) struct Held<'r> {
+pub(super) struct Start<'r> {
     totals: SettledTotals,
     own: Vec<i64>,
     accounts: Vec<i64>,
     costs: Vec<u8>,
-    before: Kept,
-    latest: &'r Kept,
+    before: TestRows,
+    latest: &'r TestRows,
 }
 
-impl Held<'_> {
-    fn of<'r>(settled: &SettlingResult, before: &Kept, latest: &'r Kept) -> Option<Held<'r>> {
-        let (totals, pages) = settled.state_totals().zip(settled.settled_pages())?;
-        Some(Held {
+impl Start<'_> {
+    fn of<'r>(end: &SettlingResult, before: &TestRows, latest: &'r TestRows) -> Option<Start<'r>> {
+        let (totals, pages) = end.state_totals().zip(end.settled_pages())?;
+        Some(Start {
             totals,
             own: pages.own.into(),
             accounts: pages.accounts.into(),
@@ -30,17 +30,17 @@ impl Held<'_> {
     }
 
     /// Returns the rows of `left` that are not in `right`.
-    fn only(&self, left: &Kept, right: &Kept) -> Kept {
+    fn only(&self, left: &TestRows, right: &TestRows) -> TestRows {
         let mut rows = left.rows.clone();
         rows.retain(|row| !right.rows.contains(row));
-        Kept {
+        TestRows {
             pages: self.latest.pages,
             rows,
         }
     }
 }
 
-impl StartState for Held<'_> {
+impl StartState for Start<'_> {
     fn totals(&self) -> &SettledTotals {
         &self.totals
     }
@@ -85,7 +85,7 @@ pub(super) const DAMPINGS: [f64; 5] = [0.0, 0.5, 0.85, 0.99, 0.9999];
 /// of the latest rows.
 fn stream(seed: u64) {
     let mut pick = numbers(seed);
-    let mut kept = Kept {
+    let mut kept = TestRows {
         pages: 1 + pick(4),
         rows: Vec::new(),
     };
@@ -123,14 +123,14 @@ fn stream(seed: u64) {
 /// with doubled units.
 fn stream_from_states(seed: u64) -> (u32, u32) {
     let mut pick = numbers(seed);
-    let mut kept = Kept {
+    let mut kept = TestRows {
         pages: 1 + pick(8),
         rows: Vec::new(),
     };
     let weighted = pick(3) == 0;
     let damping = DAMPINGS[pick(5) as usize];
     let changes = 1 + pick(6);
-    let mut earlier: Option<(SettlingResult, Kept)> = None;
+    let mut earlier: Option<(SettlingResult, TestRows)> = None;
     let (mut used, mut halved) = (0, 0);
     for step in 0..20 + pick(60) {
         kept.pages += u64::from(pick(3) == 0);
@@ -151,7 +151,7 @@ fn stream_from_states(seed: u64) -> (u32, u32) {
         let until = 10f64.powi(-(pick(12) as i32));
         let options = RankOptions::until((damping * 2f64.powi(32)) as u64, until);
         let held = earlier.as_ref();
-        let held = held.and_then(|(settled, before)| Held::of(settled, before, &kept));
+        let held = held.and_then(|(settled, before)| Start::of(settled, before, &kept));
         let resumed = held.and_then(|held| settle_from(&kept, &options, &held, &mut ()).unwrap());
         used += u32::from(resumed.is_some());
         let settled = match resumed {
@@ -185,7 +185,7 @@ fn no_bound_is_violated_from_earlier_states_of_20_000_streams() {
 fn where_nothing_changed_nothing_moves() {
     for seed in 0..100 {
         let mut pick = numbers(seed);
-        let mut kept = Kept {
+        let mut kept = TestRows {
             pages: 40,
             rows: Vec::new(),
         };
@@ -195,7 +195,7 @@ fn where_nothing_changed_nothing_moves() {
         }
         let options = RankOptions::until((0.85 * 2f64.powi(32)) as u64, 0.01);
         let first = settle(&kept, &options, &mut ()).unwrap().unwrap();
-        let held = Held::of(&first, &kept, &kept).unwrap();
+        let held = Start::of(&first, &kept, &kept).unwrap();
         let again = settle_from(&kept, &options, &held, &mut ()).unwrap();
         let again = again.unwrap();
         assert_eq!(again.effort.links_touched, 0);
@@ -208,7 +208,7 @@ fn where_nothing_changed_nothing_moves() {
     }
 }
 
-fn hold_to_dense(kept: &Kept, damping: f64, until: f64, seed: u64) {
+fn hold_to_dense(kept: &TestRows, damping: f64, until: f64, seed: u64) {
     let options = RankOptions::until((damping * 2f64.powi(32)) as u64, until);
     let settled = settle(kept, &options, &mut ()).unwrap().unwrap();
     hold_settled_to_dense(&settled, kept, damping, until, seed);
@@ -243,7 +243,7 @@ fn hold_to(
 
 fn hold_settled_to_dense(
     settled: &SettlingResult,
-    kept: &Kept,
+    kept: &TestRows,
     damping: f64,
     until: f64,
     seed: u64,
@@ -291,7 +291,7 @@ fn where_most_pages_have_no_links_the_first_sweep_visits_somebody() {
         let mut pick = numbers(seed);
         let empty = pick(20);
         let linked = 1 + pick(3);
-        let mut kept = Kept {
+        let mut kept = TestRows {
             pages: empty + linked + pick(20),
             rows: Vec::new(),
         };
@@ -344,8 +344,8 @@ fn closed_forms() {
 }
 
 #[test]
-fn pages_without_links_are_all_alike() {
-    let kept = Kept {
+fn pages_without_links_are_all_equal() {
+    let kept = TestRows {
         pages: 7,
         rows: vec![(3, Vec::new(), Vec::new())],
     };
@@ -354,7 +354,7 @@ fn pages_without_links_are_all_alike() {
     assert!(distance(&settled.importance(), &[1.0 / 7.0; 7]) < 1e-14);
     assert_eq!(settled.effort.links_touched, 0);
     assert!(
-        settle(&Kept::default(), &options, &mut ())
+        settle(&TestRows::default(), &options, &mut ())
             .unwrap()
             .is_none()
     );
@@ -435,7 +435,7 @@ fn the_same_rows_give_the_same_bytes() {
 fn foreign_rows_are_refused() {
     let options = RankOptions::until(1 << 31, 1e-3);
     let refused = |rows: Vec<(u32, Vec<u32>, Vec<u64>)>, what: &str| {
-        let kept = Kept { pages: 3, rows };
+        let kept = TestRows { pages: 3, rows };
         let error = settle(&kept, &options, &mut ()).err().unwrap().to_string();
         assert!(error.contains(what), "{error}");
     };

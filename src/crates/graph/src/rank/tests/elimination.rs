@@ -8,19 +8,19 @@ use crate::rows::{Rows, RowsVisitor, Stop};
 
 /// Latest rows in memory, in the order of their last visits.
 #[derive(Default, Clone)]
-pub struct Kept {
+pub struct TestRows {
     pub pages: u64,
     pub rows: Vec<(u32, Vec<u32>, Vec<u64>)>,
 }
 
-impl Kept {
+impl TestRows {
     pub fn visit(&mut self, page: u32, targets: &[u32], weights: &[u64]) {
         self.rows.retain(|row| row.0 != page);
         self.rows.push((page, targets.to_vec(), weights.to_vec()));
     }
 }
 
-impl Rows for Kept {
+impl Rows for TestRows {
     fn pages(&self) -> u64 {
         self.pages
     }
@@ -38,7 +38,7 @@ impl Rows for Kept {
 }
 
 /// Computes PageRank by elimination: (I - d L') x = (1 - d)/n, L' with rows of pages without links uniform.
-pub fn dense(kept: &Kept, d: f64) -> Vec<f64> {
+pub fn dense(kept: &TestRows, d: f64) -> Vec<f64> {
     let n = kept.pages as usize;
     let mut step = vec![vec![1.0 / n as f64; n]; n];
     for (page, targets, weights) in &kept.rows {

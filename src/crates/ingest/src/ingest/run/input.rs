@@ -23,7 +23,7 @@ use crate::ingest::stream::plain;
 use crate::ingest::{IngestEvent, InjectedFault};
 use crate::model::{InputPosition, counted, thousands};
 use crate::pipeline::{
-    BatchVisitor, InputRecords, PATIENCE, Piece, Remark, format_again, pass_over,
+    BatchVisitor, InputRecords, PATIENCE, Piece, Remark, pass_over, resumed_format,
 };
 use crate::rows::{Row, Stop};
 use crate::session::Writer;
@@ -70,7 +70,7 @@ impl IngestRun<'_> {
             let before = self.pass_over_last()?;
             match self.job.format {
                 Some(asked) => asked,
-                None => format_again(&mut source, before, self.progress.place.offset)?,
+                None => resumed_format(&mut source, before, self.progress.place.offset)?,
             }
         } else {
             self.format(&mut source)?
@@ -131,7 +131,7 @@ impl IngestRun<'_> {
         loop {
             match take.recv_timeout(PATIENCE) {
                 Ok(done) => return done.map(Some),
-                Err(RecvTimeoutError::Timeout) if self.stop_asked() => return Ok(None),
+                Err(RecvTimeoutError::Timeout) if self.is_stop_requested() => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => self.check_spool()?,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Error::internal("a reading thread failed"));
@@ -154,7 +154,7 @@ impl IngestRun<'_> {
         let format = self.format_read(begun)?;
         let read = self.progress.place.offset;
         match self.job.format {
-            None if is_stream => format_again(source, format, read),
+            None if is_stream => resumed_format(source, format, read),
             None => Ok(format),
             // What nothing was read of may be anything.
             Some(asked) if asked != format && (read > 0 || self.is_repeating()) => {
@@ -217,7 +217,7 @@ impl BatchVisitor for IngestRun<'_> {
             piece.chunk.may_lack_request && self.progress.requests == Some(self.progress.input);
         if piece.chunk.cut || lacks_request {
             self.report_torn(&records.input, lacks_request)?;
-            return Ok(!self.stop_asked());
+            return Ok(!self.is_stop_requested());
         }
         self.start = self.start.min(piece.chunk.offset);
         self.writer.begin_batch();
@@ -228,11 +228,11 @@ impl BatchVisitor for IngestRun<'_> {
         applied?;
         let done = piece.chunk.compressed;
         self.report_progress(Some(&records.input), done, records.compressed_len);
-        Ok(!self.stop_asked())
+        Ok(!self.is_stop_requested())
     }
 
     fn tick(&mut self) -> Result<bool> {
-        if self.stop_asked() {
+        if self.is_stop_requested() {
             return Ok(false);
         }
         self.on_time()?;
@@ -437,7 +437,7 @@ impl IngestRun<'_> {
             for rows in rows.chunks(AHEAD) {
                 self.visit_rows(rows, &mut targets)?;
                 self.report_progress(None, self.progress.place.records, Some(all));
-                if self.stop_asked() {
+                if self.is_stop_requested() {
                     return Err(Stop::Enough);
                 }
             }

@@ -143,7 +143,7 @@ impl IngestRun<'_> {
         let is_end = self.progress.finished;
         let is_last = is_end || self.writer.has_released_memory();
         // A stop does not stop the ranking that it causes.
-        let stop = if is_end || is_last && !self.stop_asked() {
+        let stop = if is_end || is_last && !self.is_stop_requested() {
             self.job.stop.clone()
         } else {
             Arc::default()

@@ -70,12 +70,12 @@ impl Site {
     /// `https://www.`, two words of ten bytes, a dash, seven digits, `.example/`: 48 at most.
     const ROOM: usize = 64;
 
-    pub fn new(host: Host, aside: &mut Text) -> Site {
-        let start = aside.len();
+    pub fn new(host: Host, scratch: &mut Text) -> Site {
+        let start = scratch.len();
         let hash = host.hash();
-        aside.reserve(ROOM);
-        push_host(aside, host, hash);
-        let text = &aside.as_bytes()[start..];
+        scratch.reserve(ROOM);
+        push_host(scratch, host, hash);
+        let text = &scratch.as_bytes()[start..];
         let mut site = Site {
             host,
             hash,
@@ -83,7 +83,7 @@ impl Site {
             len: text.len(),
         };
         site.prefix[..site.len].copy_from_slice(text);
-        aside.cut(start);
+        scratch.cut(start);
         site
     }
 

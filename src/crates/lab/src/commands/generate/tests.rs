@@ -351,7 +351,7 @@ fn navigation_is_the_same_on_every_page_of_a_host() {
 }
 
 #[test]
-fn links_stay_on_their_host_as_asked() {
+fn the_requested_share_of_links_stays_on_its_host() {
     let share = |inside| {
         let crawl = Crawl::new(Config {
             inside,
@@ -379,7 +379,7 @@ fn links_stay_on_their_host_as_asked() {
 }
 
 #[test]
-fn pages_change_at_the_rate_asked_and_only_partly() {
+fn pages_change_at_the_requested_rate_and_only_partly() {
     let (pages, links) = (10_000, 400_000);
     let text = text(&Args {
         recrawl: 1,

@@ -19,15 +19,15 @@ use crate::store::rows::KeepRows;
 use crate::store::{Input, InputProgress, StoreWriter, checkpoint, open_view, settings_of};
 
 /// One process, which is lost at a given call.
-struct Lost {
+struct LostProcess {
     peers: OneProcess,
     calls_left: usize,
 }
 
-impl Lost {
-    fn at(calls_left: usize) -> Lost {
+impl LostProcess {
+    fn at(calls_left: usize) -> LostProcess {
         let peers = OneProcess::new(N as usize);
-        Lost { peers, calls_left }
+        LostProcess { peers, calls_left }
     }
 
     fn call(&mut self) -> Result<&mut OneProcess> {
@@ -37,7 +37,7 @@ impl Lost {
     }
 }
 
-impl Peers for Lost {
+impl Peers for LostProcess {
     fn shards(&self) -> usize {
         self.peers.shards()
     }
@@ -177,7 +177,7 @@ fn a_process_lost_at_any_call_changes_nothing() {
     let (expected_files, mut calls) = (undisturbed.files(), 0);
     loop {
         let lab = lab.copy();
-        match lab.try_exchange(&mut Lost::at(calls), large) {
+        match lab.try_exchange(&mut LostProcess::at(calls), large) {
             Ok(outcome) => {
                 assert_eq!(outcome, expected);
                 break;
@@ -208,7 +208,7 @@ fn a_process_lost_at_any_call_changes_nothing() {
 }
 
 #[test]
-fn a_damaged_file_is_made_again_with_a_warning() {
+fn a_damaged_file_is_rebuilt_with_a_warning() {
     let lab = Lab::new(&crawl(5));
     let expected = lab.exchange();
     let files = lab.files();
@@ -233,7 +233,7 @@ fn a_damaged_file_is_made_again_with_a_warning() {
 }
 
 #[test]
-fn a_file_of_an_earlier_version_is_made_again() {
+fn a_file_of_an_earlier_version_is_rebuilt() {
     let lab = Lab::new(&crawl(5));
     let expected = lab.exchange();
     let files = lab.files();
@@ -374,7 +374,7 @@ fn a_store_with_other_pages_is_noticed() {
 }
 
 #[test]
-fn stores_that_cannot_be_asked_are_refused() {
+fn stores_that_cannot_answer_are_refused() {
     let lab = Lab::new(&crawl(9));
     let writer = Writer::open(lab.dir(3), &Options::of(lab.dir(3)).unwrap()).unwrap();
     let mut peers = OneProcess::new(N as usize);

@@ -6,9 +6,9 @@ use crate::rank::peers::threads::with_processes;
 use crate::snapshot::importance_of;
 
 /// Scores in memory: importance, and half of it as the distributed value; and their certified bound.
-struct Given(Vec<f64>, Option<f64>);
+struct MemoryScores(Vec<f64>, Option<f64>);
 
-impl Scores for Given {
+impl Scores for MemoryScores {
     fn certificate(&self) -> Option<Certificate> {
         Some(Certificate {
             residual_l1: 0.0,
@@ -43,7 +43,7 @@ impl Scores for Given {
 
 /// Shard, and the location of each page that it knows: the owner, and the number there.
 struct Shard {
-    scores: Given,
+    scores: MemoryScores,
     remote: Vec<RemotePages>,
     pages: Vec<(usize, u32)>,
 }
@@ -97,7 +97,7 @@ fn shards(own: &[Vec<f64>], seed: u64) -> Vec<Shard> {
         });
         Shard {
             pages: pages.collect(),
-            scores: Given(scores, None),
+            scores: MemoryScores(scores, None),
             remote: remote.collect(),
         }
     };
@@ -105,13 +105,13 @@ fn shards(own: &[Vec<f64>], seed: u64) -> Vec<Shard> {
 }
 
 /// Results of each shard of a process: ranks, and scores as bits.
-type Found = Vec<(usize, Vec<u64>, Vec<(u64, u64)>)>;
+type ShardResults = Vec<(usize, Vec<u64>, Vec<(u64, u64)>)>;
 
-fn rank_of(shards: &[Shard], peers: &mut dyn Peers) -> Found {
+fn rank_of(shards: &[Shard], peers: &mut dyn Peers) -> ShardResults {
     rank_by(shards, None, peers)
 }
 
-fn rank_by(shards: &[Shard], units: Option<ScoreUnits>, peers: &mut dyn Peers) -> Found {
+fn rank_by(shards: &[Shard], units: Option<ScoreUnits>, peers: &mut dyn Peers) -> ShardResults {
     let local = peers.local().to_vec();
     let given = local.iter().map(|at| ShardScores {
         scores: &shards[*at].scores,
@@ -210,7 +210,7 @@ fn many_values_have_their_ranks() {
         .collect();
     let mut all: Vec<f64> = own.iter().flatten().copied().collect();
     all.sort_by(|one, other| other.total_cmp(one));
-    let given: Vec<Given> = own.into_iter().map(|of| Given(of, None)).collect();
+    let given: Vec<MemoryScores> = own.into_iter().map(|of| MemoryScores(of, None)).collect();
     let remote = vec![RemotePages::default(); 3];
     let shards = given.iter().map(|scores| ShardScores {
         scores,
@@ -324,14 +324,14 @@ fn remote_importances_are_rounded_to_a_part_of_the_bound() {
 /// By the distributed value, where that is importance.
 #[test]
 fn importance_is_what_the_estimator_reads() {
-    struct Crossed;
-    impl Scores for Crossed {
+    struct SwappedScores;
+    impl Scores for SwappedScores {
         fn certificate(&self) -> Option<Certificate> {
             None
         }
 
         fn effort(&self) -> Effort {
-            Given(Vec::new(), None).effort()
+            MemoryScores(Vec::new(), None).effort()
         }
 
         fn read(&self, first: u64, len: usize, out: &mut Vec<(f64, f64)>) -> Result<()> {
@@ -346,7 +346,7 @@ fn importance_is_what_the_estimator_reads() {
         (Estimator::Distributed, [2, 1]),
     ] {
         let shard = ShardScores {
-            scores: &Crossed,
+            scores: &SwappedScores,
             pages: 2,
             remote: &[RemotePages::default()],
         };
@@ -357,7 +357,7 @@ fn importance_is_what_the_estimator_reads() {
 
 #[test]
 fn pages_that_do_not_fit_are_refused() {
-    let given = Given(vec![0.5; 4], None);
+    let given = MemoryScores(vec![0.5; 4], None);
     let remote = |here: &[u32], there: &[u32]| RemotePages {
         here: here.to_vec(),
         there: there.to_vec(),
@@ -445,6 +445,6 @@ proptest! {
         let _ = merge(&[one.clone(), other], units);
         let _ = take(&mut &one[..]);
         let _ = answered(&one, pages, units);
-        let _ = pages_asked(&one);
+        let _ = take_pages(&one);
     }
 }

@@ -11,7 +11,7 @@ use crate::check::{Depth, check};
 use crate::disk::{DiskFile, RealDisk};
 use crate::model::{Link, Record};
 use crate::rank::computing::Computing;
-use crate::rank::elimination::{Kept, dense, numbers};
+use crate::rank::elimination::{TestRows, dense, numbers};
 use crate::rank::measures::MEASURES;
 use crate::rank::peers::OneProcess;
 use crate::rules::{InputRules, Shard};
@@ -48,7 +48,7 @@ impl Crawl {
         let names = all.flat_map(|(url, links)| links.iter().chain([url]));
         let names: BTreeSet<&str> = names.map(String::as_str).collect();
         let number: BTreeMap<&str, u32> = names.iter().copied().zip(0..).collect();
-        let mut kept = Kept {
+        let mut kept = TestRows {
             pages: names.len() as u64,
             rows: Vec::new(),
         };
@@ -169,7 +169,7 @@ impl Disk for Renames {
 /// Killed before any rename, even if each shard has a ranking of its own pages already, readers find whole rankings,
 /// and the same command leaves the same bytes as without interruption.
 #[test]
-fn killed_at_any_rename_it_can_be_done_again() {
+fn a_ranking_killed_at_any_rename_can_be_repeated() {
     let mut crawl = Crawl::random(5);
     // Most pages are known from links only, so that shards get pages of each other.
     crawl.records.truncate(crawl.records.len() / 3);

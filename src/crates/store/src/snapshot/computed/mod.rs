@@ -100,9 +100,9 @@ pub struct ComputedName {
 }
 
 impl ComputedName {
-    pub(super) fn beside(&self, path: &Path) -> PathBuf {
+    pub(super) fn path_for(&self, snapshot: &Path) -> PathBuf {
         let level = self.level.to_string().replace(':', "-");
-        path.with_extension(format!("{level}.{}{RANKING}", self.measure))
+        snapshot.with_extension(format!("{level}.{}{RANKING}", self.measure))
     }
 
     /// Parses the name of a file into the number of the snapshot and the name of the ranking.
@@ -132,13 +132,13 @@ pub type ComputedRanking = BlockFile<ComputedInfo>;
 
 impl ComputedRanking {
     /// Opens the ranking of this name beside `snapshot`; [`Error::Missing`] if there is none.
-    pub fn beside(
+    pub fn open_named(
         disk: &dyn Disk,
         snapshot: &Snapshot,
         name: &ComputedName,
     ) -> Result<ComputedRanking> {
-        let ranking = ComputedRanking::open_any(disk, &name.beside(snapshot.path()))?
-            .ok_or_else(|| none_beside(disk, snapshot, name))?;
+        let ranking = ComputedRanking::open_any(disk, &name.path_for(snapshot.path()))?
+            .ok_or_else(|| not_computed(disk, snapshot, name))?;
         let info = &ranking.info;
         let of = snapshot.info();
         let fits = info.measure == name.measure
@@ -240,7 +240,7 @@ impl ComputedRanking {
     }
 }
 
-fn none_beside(disk: &dyn Disk, snapshot: &Snapshot, name: &ComputedName) -> Error {
+fn not_computed(disk: &dyn Disk, snapshot: &Snapshot, name: &ComputedName) -> Error {
     let ComputedName { level, measure } = name;
     let number = snapshot.info().counters.records;
     let all = computed(disk, snapshot.store()).unwrap_or_default();
@@ -274,7 +274,7 @@ pub fn publish_computed(
         let rows = snapshot.rows()?;
         let (level, measure) = (computing.level, computing.measure.name.into());
         let name = ComputedName { level, measure };
-        let path = name.beside(snapshot.path());
+        let path = name.path_for(snapshot.path());
         let names: &NamesVisit<'_> =
             &|visit| (snapshot.names()).try_for_each(|name| visit(name?.as_bytes()));
         let reading = to_read(snapshot.len());

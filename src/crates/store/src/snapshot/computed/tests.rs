@@ -157,7 +157,7 @@ fn pagerank_of_hosts_is_certified() {
 }
 
 #[test]
-fn pages_have_scores_beside_the_facts_of_the_snapshot() {
+fn pages_have_scores_and_the_facts_of_the_snapshot() {
     let crawl = Crawl::new();
     crawl.compute(&computing("in-degree", Level::Page)).unwrap();
     let ranking = crawl.open(Level::Page, Some("in-degree")).unwrap();
@@ -419,7 +419,7 @@ fn names_of_files_say_what_is_in_them() {
             level,
             measure: measure.into(),
         };
-        let path = of.beside(Path::new("s/snapshots/000000000300.snapshot"));
+        let path = of.path_for(Path::new("s/snapshots/000000000300.snapshot"));
         assert_eq!(path, Path::new("s/snapshots").join(name));
         assert_eq!(ComputedName::of_file(name), Some((300, of)));
     }

@@ -11,9 +11,9 @@ use crate::snapshot::{KeepSnapshots, Snapshot, put_in_place};
 use crate::store::open_view_to_publish;
 
 /// Scores of three pages; other shards have the rest.
-struct Given;
+struct FixedScores;
 
-impl Scores for Given {
+impl Scores for FixedScores {
     fn certificate(&self) -> Option<Certificate> {
         Some(Certificate {
             residual_l1: 0.001,
@@ -49,7 +49,7 @@ const OF: ClusterRanking = ClusterRanking {
 };
 
 fn prepare_given<'v>(view: &'v View, ranks: &[u64]) -> Result<(TempFile<'v>, Info)> {
-    prepare(&RealDisk, view, (&Given, ranks), OF)
+    prepare(&RealDisk, view, (&FixedScores, ranks), OF)
 }
 
 /// Creates a store of three pages with a published ranking.

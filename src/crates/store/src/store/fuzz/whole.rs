@@ -24,12 +24,12 @@ const DIR: &str = "store";
 struct Sample {
     disk: Memory,
     files: Vec<PathBuf>,
-    truth: Found,
+    truth: StoreContents,
 }
 
 /// Contents of a store as users see them.
 #[derive(Debug, Default)]
-struct Found {
+struct StoreContents {
     settings: Option<Settings>,
     report: Option<VerifyReport>,
     state: Option<(EngineState, u64, InputProgress)>,
@@ -110,7 +110,7 @@ fn sample() -> Result<Sample> {
 
 impl Sample {
     fn of(disk: &Memory) -> Sample {
-        let found = look(&disk.copy());
+        let found = read_all(&disk.copy());
         assert!(found.failed.is_empty(), "{:?}", found.failed);
         Sample {
             files: disk.paths(),
@@ -120,28 +120,28 @@ impl Sample {
     }
 }
 
-struct Looked {
-    found: Found,
+struct ReadOutcome {
+    found: StoreContents,
     failed: Vec<Error>,
 }
 
-impl Looked {
+impl ReadOutcome {
     fn note<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|error| self.failed.push(error)).ok()
     }
 }
 
 /// Does all that users of a store do, the writer last.
-fn look(disk: &Memory) -> Looked {
+fn read_all(disk: &Memory) -> ReadOutcome {
     let dir = Path::new(DIR);
-    let mut looked = Looked {
-        found: Found::default(),
+    let mut outcome = ReadOutcome {
+        found: StoreContents::default(),
         failed: Vec::new(),
     };
-    let settings = looked.note(settings_of(disk, dir)).flatten();
-    let snapshot = looked.note(read_snapshot(disk));
+    let settings = outcome.note(settings_of(disk, dir)).flatten();
+    let snapshot = outcome.note(read_snapshot(disk));
     let mut is_rotten = false;
-    let report = looked.note(verify(disk, &mut is_rotten));
+    let report = outcome.note(verify(disk, &mut is_rotten));
     // redb writes when it is closed, which may abort the process on damaged pages: see the fence.
     let settings_if_sound = settings.as_ref().filter(|_| !is_rotten);
     let copy = Arc::new(disk.copy());
@@ -152,11 +152,11 @@ fn look(disk: &Memory) -> Looked {
             ..Options::default()
         };
         let opened = Writer::open_for_inputs(copy.clone(), dir, settings, options, false);
-        looked.note(opened)
+        outcome.note(opened)
     });
     let window = opened.as_ref().and_then(|opened| {
         let published = from_window(&copy, opened);
-        looked.note(published)
+        outcome.note(published)
     });
     let state = opened.map(|opened| {
         (
@@ -165,14 +165,14 @@ fn look(disk: &Memory) -> Looked {
             opened.storage().manifest.progress.clone(),
         )
     });
-    looked.found = Found {
+    outcome.found = StoreContents {
         settings,
         report,
         state,
         snapshot,
         window,
     };
-    looked
+    outcome
 }
 
 /// Returns the ranking that the history of an open store gives.
@@ -225,7 +225,7 @@ pub fn store(data: &[u8]) {
             }
         }
     }
-    let Looked { found, .. } = look(&disk);
+    let ReadOutcome { found, .. } = read_all(&disk);
     let truth = &sample.truth;
     assert!(found.settings.is_none() || found.settings == truth.settings);
     assert!(found.report.is_none() || found.report == truth.report);

@@ -203,7 +203,7 @@ fn logs(disk: &dyn Disk, dir: &Path, pages: u64, twice: Option<(u64, u64)>) -> N
 }
 
 #[test]
-fn every_page_is_found_again() {
+fn every_page_is_found() {
     let dir = cashrank_base::folder::in_memory();
     let names = logs(&RealDisk, dir.path(), 300_000, None);
     let (index, count) = reindex(300_000, &names, None).unwrap();
@@ -214,7 +214,7 @@ fn every_page_is_found_again() {
 }
 
 #[test]
-fn a_page_that_is_there_twice_is_told() {
+fn a_duplicate_page_is_reported() {
     for (at, like) in [(1, 0), (99_999, 3), (99_999, 99_998), (50_000, 49_000)] {
         let dir = cashrank_base::folder::in_memory();
         let names = logs(&RealDisk, dir.path(), 100_000, Some((at, like)));

@@ -101,7 +101,7 @@ pub fn pack(rows: &mut BlockRows) -> Vec<u8> {
     for field in [heads.len(), links, bytes.len(), code] {
         out.extend_from_slice(&(field as u32).to_le_bytes());
     }
-    let mut out = frame::BlockHead::behind(out).summed(xxh3_64(&heads));
+    let mut out = frame::BlockHead::after(out).summed(xxh3_64(&heads));
     out.extend_from_slice(&heads);
     out.extend_from_slice(&controls);
     out.extend_from_slice(&bytes);
@@ -357,14 +357,14 @@ mod tests {
         (any::<u32>(), 0..32u32).prop_map(|(page, shift)| (page >> shift).min(PAGES_MAX as u32 - 1))
     }
 
-    type Made = (u32, u8, BTreeMap<u32, u64>);
+    type RowParts = (u32, u8, BTreeMap<u32, u64>);
 
-    fn made() -> impl Strategy<Value = Made> {
+    fn made() -> impl Strategy<Value = RowParts> {
         let weight = (any::<u64>(), 0..64u32).prop_map(|(weight, shift)| weight >> shift);
         (page(), 0..3u8, btree_map(page(), weight, 0..40))
     }
 
-    fn rows_of(made: &[Made], backwards: bool) -> BlockRows {
+    fn rows_of(made: &[RowParts], backwards: bool) -> BlockRows {
         let mut rows = BlockRows::default();
         for (page, kind, links) in made {
             let mut links: Vec<(u32, u64)> = links.iter().map(|(t, w)| (*t, *w)).collect();

@@ -32,7 +32,7 @@ pub struct RowFile {
     last_rows: Arc<LastRows>,
 }
 
-/// Stretch of rows with the last row of each page: 2 bytes a page, once a second question was asked.
+/// Stretch of rows with the last row of each page: 2 bytes per page, from the second lookup on.
 #[derive(Default)]
 struct LastRows {
     asked: AtomicU64,

@@ -109,14 +109,14 @@ impl RowWriter {
         self.kept.rows += 1;
         self.kept.links += links as u64;
         if self.filling.is_full() {
-            self.pack_beside()
+            self.start_packing()
         } else {
             Ok(())
         }
     }
 
     /// Packs the block on another thread, as sorting links takes about as long as applying them.
-    fn pack_beside(&mut self) -> Result<()> {
+    fn start_packing(&mut self) -> Result<()> {
         self.end_packing()?;
         let mut rows = std::mem::take(&mut self.filling);
         let count = rows.heads.len() as u32;
@@ -142,7 +142,7 @@ impl RowWriter {
 
     pub fn sync(&mut self) -> Result<CommittedRows> {
         if !self.filling.heads.is_empty() {
-            self.pack_beside()?;
+            self.start_packing()?;
         }
         self.end_packing()?;
         if self.misfit.is_none() {

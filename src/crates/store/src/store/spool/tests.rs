@@ -253,7 +253,7 @@ fn filled(len: usize) -> (Arc<Memory>, Vec<u8>) {
 /// A power cut may follow the report of a position, or the writing of it: everything before the position must be there,
 /// whatever survived of the rest.
 #[test]
-fn what_was_told_survives_a_cut() {
+fn reported_positions_survive_a_cut() {
     for seed in 0..60 {
         let mut dice = Dice(seed);
         let (disk, bytes) = (Memory::new(), Arc::new(stream(20_000)));
@@ -430,7 +430,7 @@ fn a_torn_tail_is_cut_off() {
 }
 
 #[test]
-fn a_failure_is_final_and_nothing_is_told() {
+fn a_failure_is_final_and_reports_no_position() {
     let disk = Memory::new();
     let told = Arc::new(|position| panic!("told {position}"));
     let spool = start(&disk, 0, options(500, Some(told)));
