@@ -251,6 +251,7 @@ impl ExportArgs {
             into: self.into.clone(),
             without_gone: self.pages.without_gone,
             pages: ranking.ranked(),
+            sorted: order != Order::Id,
             folder: Some(folder.clone()),
             memory: cache,
         };

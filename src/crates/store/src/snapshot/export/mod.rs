@@ -148,6 +148,9 @@ pub struct Setup {
     pub without_gone: bool,
     /// Number of pages in the whole ranking, for scores relative to their mean.
     pub pages: u64,
+    /// True if rows are merged from a sort, which takes longer than to write them; others are written on a thread of
+    /// their own while the caller's reads them.
+    pub sorted: bool,
     /// Folder for the temporary files of formats that are not written sequentially; `None` for the system's.
     pub folder: Option<PathBuf>,
     /// Memory in bytes for a database's cache and sorting; `None` for the fastest.
@@ -162,8 +165,7 @@ pub struct ExportCounts {
     pub gone: u64,
 }
 
-/// Writes a whole file on a thread of its own, while the caller's reads the rows; after an error it is incomplete.
-/// `path` names `out` in errors. Output is buffered here. Fails with [`Error::Usage`] if a required option is missing,
+/// Writes a whole file; after an error it is incomplete. `path` names `out` in errors. Output is buffered here. Fails with [`Error::Usage`] if a required option is missing,
 /// and with [`Error::Unsupported`] for a row that the format cannot hold.
 pub fn export<'a>(
     format: Format,
@@ -179,27 +181,42 @@ pub fn export<'a>(
         counts.pages += u64::from(!is_gone);
         !is_gone
     });
-    let left_out = std::thread::scope(|scope| {
-        let (sender, batches) = bounded::<Vec<_>>(CHANNEL_BATCHES);
-        let write = move || write(format, setup, out, path, &mut batches.into_iter().flatten());
-        let writer = spawn_in(scope, "export", write)?;
-        loop {
-            let batch: Vec<_> = rows.by_ref().take(CHANNEL_ROWS).collect();
-            // A writer that failed takes no more.
-            if batch.is_empty() || sender.send(batch).is_err() {
-                drop(sender);
-                break result_of(writer);
-            }
-        }
-    })?;
+    let write = |rows: &mut dyn Iterator<Item = _>| write(format, setup, out, path, rows);
+    let left_out = if setup.sorted {
+        write(&mut rows)?
+    } else {
+        on_thread("export", rows, write)?
+    };
     counts.pages -= left_out;
     counts.left_out = left_out;
     Ok(counts)
 }
 
-/// Number of rows that are passed to the writer at a time, and of batches that wait for it.
+/// Number of rows that are passed to a thread at a time, and of batches that wait for it.
 const CHANNEL_ROWS: usize = 256;
 const CHANNEL_BATCHES: usize = 8;
+
+/// Returns the result of `take`, which gets the rows on a thread of its own while this one reads them.
+fn on_thread<'a, T: Send>(
+    name: &str,
+    mut rows: impl Iterator<Item = Result<Page<'a>>>,
+    take: impl FnOnce(&mut dyn Iterator<Item = Result<Page<'a>>>) -> Result<T> + Send,
+) -> Result<T> {
+    std::thread::scope(|scope| {
+        let (sender, batches) = bounded::<Vec<_>>(CHANNEL_BATCHES);
+        let taker = spawn_in(scope, name, move || {
+            take(&mut batches.into_iter().flatten())
+        })?;
+        loop {
+            let batch: Vec<_> = rows.by_ref().take(CHANNEL_ROWS).collect();
+            // After an error no more are taken.
+            if batch.is_empty() || sender.send(batch).is_err() {
+                drop(sender);
+                break result_of(taker);
+            }
+        }
+    })
+}
 
 /// Writes the rows. Returns the number of those left out because of their names.
 fn write<'a>(
