@@ -19,7 +19,7 @@ pub struct Cells<T> {
 
 /// Smallest size in bytes of a map of its own: an index of few pages has 512 arrays, whose maps would take longer to
 /// make than all else.
-const MAP_BYTES: usize = 64 << 10;
+const MAP_BYTES: usize = 8 << 10;
 /// Smallest size in bytes for which huge pages are requested. Segments of an index, which are adjacent, profit from this
 /// size on.
 const HUGE_BYTES: usize = 640 << 10;

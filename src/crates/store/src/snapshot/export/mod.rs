@@ -192,11 +192,14 @@ pub fn export<'a>(
     Ok(counts)
 }
 
-/// Number of rows that are passed to a thread at a time, and of batches that wait for it.
+/// Maximum number of rows that are passed to a thread at a time; they end early at this many bytes of names.
 const CHANNEL_ROWS: usize = 256;
+const CHANNEL_BYTES: usize = 64 << 10;
+/// Maximum number of batches that wait for the thread.
 const CHANNEL_BATCHES: usize = 8;
 
-/// Returns the result of `take`, which gets the rows on a thread of its own while this one reads them.
+/// Returns the result of `take`, which gets the rows on a thread of its own while this one reads them, up to the first
+/// error. If this one panics, `take` gets an error for the next row.
 fn on_thread<'a, T: Send>(
     name: &str,
     mut rows: impl Iterator<Item = Result<Page<'a>>>,
@@ -204,14 +207,23 @@ fn on_thread<'a, T: Send>(
 ) -> Result<T> {
     std::thread::scope(|scope| {
         let (sender, batches) = bounded::<Vec<_>>(CHANNEL_BATCHES);
-        let taker = spawn_in(scope, name, move || {
-            take(&mut batches.into_iter().flatten())
-        })?;
+        let batches = std::iter::from_fn(move || match batches.recv() {
+            Ok(batch) => Some(batch).filter(|batch| !batch.is_empty()),
+            Err(_) => Some(vec![Err(Error::internal("reading the rows was given up"))]),
+        });
+        let taker = spawn_in(scope, name, move || take(&mut batches.flatten()))?;
         loop {
-            let batch: Vec<_> = rows.by_ref().take(CHANNEL_ROWS).collect();
-            // After an error no more are taken.
-            if batch.is_empty() || sender.send(batch).is_err() {
-                drop(sender);
+            let (mut batch, mut bytes) = (Vec::new(), 0);
+            while batch.len() < CHANNEL_ROWS
+                && bytes < CHANNEL_BYTES
+                && let Some(row) = rows.next()
+            {
+                bytes += row.as_ref().map_or(CHANNEL_BYTES, |row| row.url.len());
+                batch.push(row);
+            }
+            // An empty batch is the end.
+            let is_last = batch.last().is_none_or(Result::is_err);
+            if sender.send(batch).is_err() || is_last {
                 break result_of(taker);
             }
         }

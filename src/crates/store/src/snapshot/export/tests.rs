@@ -1,4 +1,5 @@
 use std::fs::File;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ::parquet::basic::{Compression, LogicalType, Type};
@@ -484,6 +485,66 @@ fn what_no_format_holds_is_refused() {
     let mut many = page("a", 0.5, None);
     many.visits = 1 << 63;
     assert!(written(Format::Parquet, &[many]).is_err());
+}
+
+/// No row is read after an error, and a panic of the rows leaves no file that looks whole.
+#[test]
+fn rows_end_at_an_error_and_panics_leave_no_footer() {
+    let rows = (0..1000).map(|at| match at {
+        300 => Err(Error::Unsupported("no more".into())),
+        301.. => panic!("a row was read after an error"),
+        _ => Ok(page("a", 0.5, None)),
+    });
+    let error = export(Format::Tsv, &setup(), Vec::new(), Path::new("out"), rows).unwrap_err();
+    assert_eq!(error.to_string(), "no more");
+    let mut out = Vec::new();
+    let rows = (0..1000).map(|at| {
+        assert!(at < 600, "a row that cannot be read");
+        Ok(page("a", 0.5, None))
+    });
+    let work = std::panic::AssertUnwindSafe(|| {
+        export(Format::Parquet, &setup(), &mut out, Path::new("out"), rows)
+    });
+    assert!(std::panic::catch_unwind(work).is_err());
+    assert!(out.starts_with(b"PAR1") && !out[4..].ends_with(b"PAR1"));
+}
+
+/// Names that are waiting for the writer take little memory, however long they are.
+#[test]
+fn few_long_rows_wait_for_the_writer() {
+    let (read, written) = (AtomicU64::new(0), AtomicU64::new(0));
+    let name = "x".repeat(60_000);
+    let rows = (0..200).map(|_| {
+        let waiting = read.fetch_add(1, Ordering::Relaxed) - written.load(Ordering::Relaxed);
+        assert!(waiting <= 32, "{waiting}");
+        Ok(page(&name, 0.5, None))
+    });
+    let out = CountingWriter {
+        written: &written,
+        bytes: 0,
+        each: name.len() as u64,
+    };
+    export(Format::Scores, &setup(), out, Path::new("out"), rows).unwrap();
+}
+
+/// Counts names of this length.
+struct CountingWriter<'c> {
+    written: &'c AtomicU64,
+    bytes: u64,
+    each: u64,
+}
+
+impl Write for CountingWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes += bytes.len() as u64;
+        self.written
+            .store(self.bytes / self.each, Ordering::Relaxed);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// SQLite itself reads the rows in their order, and its planner uses an index for each question.
