@@ -257,7 +257,8 @@ pub fn pagerank<'py>(
 }
 
 /// Returns whether settling can reach the bound. It takes far fewer sweeps than power iteration, but resolves less
-/// (`rank::settle`): each link is rounded by a few units of 2^-58, as is each unit of teleport weight.
+/// (`rank::settle`): each link is rounded by a few units of 2^-58, and less than a unit for each unit of teleport weight
+/// is not paid out.
 fn is_settled(graph: &Graph, options: &RankOptions, teleport: &Teleport) -> bool {
     let units = graph.links() as f64 + teleport.sum(graph.nodes() as u64) as f64;
     options.until >= units * 2f64.powi(-54) / (1.0 - options.damping())

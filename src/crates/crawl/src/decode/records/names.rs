@@ -77,7 +77,7 @@ pub(super) struct NameBits(u64);
 const _: () = assert!(USUAL.len() + FieldName::CHOICES < 64);
 
 impl NameBits {
-    /// Returns whether a name was seen before.
+    /// Returns whether a name was seen before, and marks it as seen.
     #[inline]
     pub fn was_seen(&mut self, order: u8) -> bool {
         let before = self.0;

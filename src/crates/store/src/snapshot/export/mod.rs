@@ -165,8 +165,9 @@ pub struct ExportCounts {
     pub gone: u64,
 }
 
-/// Writes a whole file; after an error it is incomplete. `path` names `out` in errors. Output is buffered here. Fails with [`Error::Usage`] if a required option is missing,
-/// and with [`Error::Unsupported`] for a row that the format cannot hold.
+/// Writes a whole file; after an error it is incomplete. `path` names `out` in errors. Output is buffered here. Fails
+/// with [`Error::Usage`] if a required option is missing, and with [`Error::Unsupported`] for a row that the format
+/// cannot hold.
 pub fn export<'a>(
     format: Format,
     setup: &Setup,

@@ -122,8 +122,8 @@ fn json(text: &str) -> String {
 
 type PutValue = fn(&mut Vec<u8>, Option<ColumnValue<'_>>) -> io::Result<()>;
 
-/// Returns whether JSON writes a number in Rust's form: neither has an exponent where the other has none. The last digits
-/// may differ if two shortest numbers are equally near.
+/// Returns whether JSON writes a number in Rust's form: neither has an exponent where the other has none. The last
+/// digits may differ if two shortest numbers are equally near.
 fn is_alike_in_json(number: f64) -> bool {
     let size = number.abs();
     size < 1e-5 || (1e-4..1e16).contains(&size)
